@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/int128.h"
 #include "core/base/result.h"
 
 namespace peerbed {
@@ -47,7 +48,7 @@ struct DataRate {
 
   /// Time to serialise `size` at this rate, rounded up to whole nanoseconds; the rate must be positive.
   [[nodiscard]] constexpr Duration time_for(DataSize size) const {
-    const auto bits = static_cast<__int128>(size.bytes) * 8 * 1'000'000'000;
+    const auto bits = static_cast<Int128>(size.bytes) * 8 * 1'000'000'000;
     return Duration(static_cast<std::int64_t>((bits + bits_per_second - 1) / bits_per_second));
   }
 };

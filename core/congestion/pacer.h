@@ -2,6 +2,7 @@
 // lost to rounding, and a sender wakes at most about once per burst.
 #pragma once
 
+#include "core/base/int128.h"
 #include "core/base/units.h"
 
 namespace peerbed {
@@ -22,7 +23,7 @@ class Pacer {
   DataRate rate_{};
   DataSize burst_;
   TimePoint last_{};
-  __int128 credit_bits_ns_ = 0;  ///< in bit-nanoseconds per second: exact at any rate
+  Int128 credit_bits_ns_ = 0;  ///< in bit-nanoseconds per second: exact at any rate
   bool started_ = false;
 };
 

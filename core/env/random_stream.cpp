@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/base/check.h"
+#include "core/base/int128.h"
 
 namespace peerbed {
 namespace {
@@ -42,10 +43,10 @@ std::uint64_t RandomStream::next() {
 std::uint64_t RandomStream::below(std::uint64_t bound) {
   PEERBED_CHECK(bound > 0, "a random number below zero was asked for");
   // Lemire 2019: multiply, and reject the few values that would make it unfair.
-  auto product = static_cast<unsigned __int128>(next()) * bound;
+  auto product = static_cast<Uint128>(next()) * bound;
   if (static_cast<std::uint64_t>(product) < bound) {
     const std::uint64_t threshold = (0 - bound) % bound;
-    while (static_cast<std::uint64_t>(product) < threshold) product = static_cast<unsigned __int128>(next()) * bound;
+    while (static_cast<std::uint64_t>(product) < threshold) product = static_cast<Uint128>(next()) * bound;
   }
   return static_cast<std::uint64_t>(product >> 64);
 }
