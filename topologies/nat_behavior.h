@@ -31,6 +31,7 @@ struct NatBehavior {
   bool hairpin = false;              ///< REQ-9; with the external source (9a)
   Duration tcp_established_timeout = 7440s;  ///< RFC 5382 REQ-5: 2 h 4 min
   Duration tcp_transitory_timeout = 240s;
+  Duration icmp_timeout = 60s;  ///< RFC 5508 REQ-2
   bool operator==(const NatBehavior&) const = default;
 };
 
