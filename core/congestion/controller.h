@@ -43,6 +43,9 @@ class CongestionController {
   virtual void on_sent(TimePoint now, DataSize bytes, DataSize in_flight) = 0;  ///< in_flight includes `bytes`
   virtual void on_acked(const AckedPackets& acked) = 0;
   virtual void on_lost(const LostPackets& lost) = 0;
+  /// Every packet of the latest loss event arrived after all: it was reordering, and the reduction is to be taken back
+  /// (window and ssthresh as before it, RFC 9438 §4.9.2).
+  virtual void on_spurious_loss(TimePoint now) { static_cast<void>(now); }
   virtual void on_ecn_ce(TimePoint now, TimePoint largest_sent_time) = 0;
   /// TCP's retransmission timeout (RFC 5681 §3.1): one segment, back to slow start. The UDP transport never calls it.
   virtual void on_retransmission_timeout(TimePoint now) = 0;
