@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <variant>
 
@@ -21,7 +22,11 @@ class EventLog {
  public:
   virtual ~EventLog() = default;
   /// `name` is dotted and static, such as "punch.outcome"; fields keep their order. Views are valid during the call only.
-  virtual void record(TimePoint at, std::string_view name, std::initializer_list<EventField> fields) = 0;
+  virtual void record(TimePoint at, std::string_view name, std::span<const EventField> fields) = 0;
+
+  void record(TimePoint at, std::string_view name, std::initializer_list<EventField> fields) {
+    record(at, name, std::span(fields.begin(), fields.size()));
+  }
 };
 
 }  // namespace peerbed
