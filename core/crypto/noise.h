@@ -23,15 +23,22 @@ struct NoiseKeys {
 
 class NoiseXX {
  public:
+  /// Noise specification §3.
+  static constexpr std::size_t kMaxMessageSize = 65535;
   /// Bytes that a message adds to its payload, by message number 0, 1, 2.
   static constexpr std::array<std::size_t, 3> kOverhead{32, 32 + 48 + 16, 48 + 16};
 
   NoiseXX(NoiseRole role, const KeyPair& static_keys, BytesView prologue, const SecretKey& ephemeral_secret);
 
-  /// Writes the next message if it is this side's turn; returns its size. `out` must hold payload.size() + kOverhead.
+  NoiseXX(const NoiseXX&) = default;
+  NoiseXX& operator=(const NoiseXX&) = default;
+  ~NoiseXX();  ///< wipes the secrets
+
+  /// Writes the next message if it is this side's turn; returns its size. `out` must hold payload.size() + kOverhead and
+  /// not overlap `payload`. After an error the machine is unchanged.
   [[nodiscard]] Result<std::size_t> write_message(BytesView payload, MutableBytes out);
   /// Reads the peer's next message; returns the payload's size. After an error the machine is unchanged: a forged message
-  /// cannot end a handshake.
+  /// cannot end a handshake. `payload` must hold message.size() - kOverhead and not overlap `message`.
   [[nodiscard]] Result<std::size_t> read_message(BytesView message, MutableBytes payload);
 
   [[nodiscard]] bool my_turn() const;
@@ -45,10 +52,20 @@ class NoiseXX {
   KeyPair static_keys_, ephemeral_;
   PeerId remote_static_{}, remote_ephemeral_{};
   std::array<std::uint8_t, 32> chaining_key_{}, hash_{};
+  // `ee` on the responder's side is computed when message 1 comes, so that a bad point is refused then, and mixed in when
+  // message 2 goes.
+  SecretKey early_ee_{};
   AeadKey key_{};
-  bool has_key_ = false;
   std::uint64_t nonce_ = 0;
   int messages_ = 0;
+
+  void mix_hash(BytesView data);
+  void mix_key(const SecretKey& shared);
+  void encrypt_and_hash(BytesView plaintext, MutableBytes out);
+  [[nodiscard]] bool decrypt_and_hash(BytesView sealed, MutableBytes out);
+  [[nodiscard]] bool mix_dh(const KeyPair& mine, const PeerId& theirs);
+  [[nodiscard]] Result<std::size_t> next_write(BytesView payload, MutableBytes out);
+  [[nodiscard]] Result<std::size_t> next_read(BytesView message, MutableBytes payload);
 };
 
 }  // namespace peerbed
