@@ -106,6 +106,13 @@ const RelayClient::Circuit* RelayClient::find(std::uint32_t local) const {
   return it == circuits_.end() ? nullptr : &it->second;
 }
 
+std::optional<std::uint32_t> RelayClient::circuit_to(const PeerId& peer) const {
+  for (const auto& [local, circuit] : circuits_) {
+    if (circuit.peer == peer) return local;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint32_t> RelayClient::local_number(const PeerId& relay, std::uint32_t remote_number) const {
   const auto it = by_remote_.find({relay, remote_number});
   return it == by_remote_.end() ? std::nullopt : std::optional(it->second);

@@ -41,6 +41,7 @@ class RelayClient {
 
   [[nodiscard]] const Circuit* find(std::uint32_t local) const;
   [[nodiscard]] std::optional<std::uint32_t> local_number(const PeerId& relay, std::uint32_t remote_number) const;
+  [[nodiscard]] std::optional<std::uint32_t> circuit_to(const PeerId& peer) const;  ///< the oldest, if there are several
   [[nodiscard]] std::size_t circuits() const { return circuits_.size(); }
 
  private:
