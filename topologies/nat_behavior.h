@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct NatBehavior {
   PortAllocation allocation = PortAllocation::preserve;
   std::uint16_t first_port = 1024, last_port = 65535;  ///< the external ports that may be given
   Duration udp_timeout = 120s;       ///< RFC 4787 REQ-5 (not below 2 min), Linux "stream" default
+  /// Until the first packet comes back; nothing: as udp_timeout. Linux: 30 s.
+  std::optional<Duration> udp_unreplied_timeout = std::nullopt;
   bool outbound_refresh = true;      ///< REQ-6
   bool inbound_refresh = true;       ///< REQ-6a; Linux does
   bool hairpin = false;              ///< REQ-9; with the external source (9a)

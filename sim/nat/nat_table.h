@@ -1,14 +1,17 @@
-// A NAT as a pure table: which external endpoint an inside endpoint gets, and which inbound packet may pass. Words and rules are
-// those of RFC 4787 (UDP), RFC 5382 and RFC 6146 (TCP) and RFC 5508 (ICMP queries, whose "port" is the query id).
+// A NAT as a pure table: which external endpoint an inside endpoint gets, and which inbound packet may pass. Words and
+// rules are those of RFC 4787 (UDP), RFC 5382 and RFC 6146 (TCP) and RFC 5508 (ICMP queries, whose "port" is the query id).
 //
-// Times must not decrease from call to call. A mapping lives in [last refresh, last refresh + timeout): a packet at exactly the
-// deadline comes too late. Every outside that was sent to has a session with a timer of its own, so that keepalives to one peer do
-// not hold the filter open for another; a mapping lives as long as its last session (as conntrack and pf do it).
+// Times must not decrease from call to call. A mapping lives in [last refresh, last refresh + timeout): a packet at exactly
+// the deadline comes too late. Every outside that was sent to has a session with a timer of its own, so that keepalives to
+// one peer do not hold the filter open for another; a mapping lives as long as its last session (as in conntrack and pf).
+// ICMP query mappings are endpoint-independent whatever the behaviour says (RFC 5508 REQ-1a); ports are never overloaded
+// (RFC 4787 REQ-3), so nothing depends on collisions but the port (REQ-11).
 #pragma once
 
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/base/endpoint.h"
@@ -41,23 +44,23 @@ class NatTable {
   NatTable(const NatBehavior& behavior, std::vector<IpAddress> external_addresses, RandomStream random);
 
   /// The external endpoint that the packet leaves with; makes or refreshes the mapping. Nothing: out of ports.
-  [[nodiscard]] std::optional<Endpoint> outbound(Protocol protocol, const Endpoint& inside, const Endpoint& outside, TimePoint now,
-                                                 TcpFlags flags = {});
+  [[nodiscard]] std::optional<Endpoint> outbound(Protocol protocol, const Endpoint& inside, const Endpoint& outside,
+                                                 TimePoint now, TcpFlags flags = {});
 
   /// The inside endpoint that the packet goes to, if there is a mapping and its filter lets `outside` in; else see last_drop().
-  [[nodiscard]] std::optional<Endpoint> inbound(Protocol protocol, const Endpoint& outside, const Endpoint& external, TimePoint now,
-                                                TcpFlags flags = {});
+  [[nodiscard]] std::optional<Endpoint> inbound(Protocol protocol, const Endpoint& outside, const Endpoint& external,
+                                                TimePoint now, TcpFlags flags = {});
 
   /// A packet from an inside host to one of our external addresses: it turns round here, and presents its external source
   /// (RFC 4787 REQ-9a). The destination's filter applies. Nothing: see last_drop().
   struct Hairpin {
     Endpoint source, destination;
   };
-  [[nodiscard]] std::optional<Hairpin> hairpin(Protocol protocol, const Endpoint& inside, const Endpoint& external, TimePoint now,
-                                               TcpFlags flags = {});
+  [[nodiscard]] std::optional<Hairpin> hairpin(Protocol protocol, const Endpoint& inside, const Endpoint& external,
+                                               TimePoint now, TcpFlags flags = {});
 
-  /// Where an ICMP error about a packet from `external` goes: neither filtered by source, nor does it refresh or end the mapping
-  /// (RFC 4787 REQ-12). Counts nothing.
+  /// Where an ICMP error about a packet from `external` goes: neither filtered by source, nor does it refresh or end the
+  /// mapping (RFC 4787 REQ-12). Counts nothing.
   [[nodiscard]] std::optional<Endpoint> inside_of(Protocol protocol, const Endpoint& external, TimePoint now);
 
   /// Why the last call of outbound, inbound or hairpin gave nothing; `none` after a packet that passed.
@@ -79,8 +82,17 @@ class NatTable {
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
 
-  /// RFC 6146 §3.5.2, without the IPv6 side: what is known of one TCP connection.
-  enum class TcpState : std::uint8_t { none, opened_inside, opened_outside, established, fin_inside, fin_outside, closing, transitory };
+  /// RFC 6146 §3.5.2 with "V6" read as inside: what is known of one TCP connection.
+  enum class TcpState : std::uint8_t {
+    none,
+    opened_inside,
+    opened_outside,
+    established,
+    fin_inside,
+    fin_outside,
+    closing,
+    transitory,
+  };
 
   struct Mapping {
     Endpoint inside, outside;  ///< outside: as far as the mapping depends on it
@@ -88,14 +100,15 @@ class NatTable {
     Index first_session = kNone;
     std::uint16_t address = 0, port = 0;  ///< external
     Protocol protocol = Protocol::udp;
-    bool live = false;
+    bool live = false, replied = false;
   };
   struct Session {
     Endpoint outside;  ///< as far as the filter depends on it; whole for TCP
     TimePoint expires{};
     Index mapping = kNone, next = kNone, previous = kNone;
     TcpState state = TcpState::none;
-    bool live = false;
+    bool permission = false;
+    bool live = false, replied = false;
   };
   struct MappingKey {
     Endpoint inside, outside;
@@ -123,25 +136,30 @@ class NatTable {
     bool session;
   };
 
-  [[nodiscard]] Index mapping_for_outbound(Protocol protocol, const Endpoint& inside, const Endpoint& outside, TimePoint now);
+  [[nodiscard]] Index mapping_for(Protocol protocol, const Endpoint& inside, const Endpoint& outside, TimePoint now);
   [[nodiscard]] Index find_mapping(Protocol protocol, const Endpoint& external) const;
-  [[nodiscard]] NatDrop missing(Protocol protocol, const Endpoint& external) const;
+  [[nodiscard]] Index find_session(Index mapping, const Endpoint& outside, bool permission) const;
+  [[nodiscard]] Endpoint external_of(const Mapping& mapping) const;
+  [[nodiscard]] NatDrop why_missing(Protocol protocol, const Endpoint& external) const;
   [[nodiscard]] bool passes_filter(Index mapping, const Endpoint& outside) const;
-  [[nodiscard]] std::optional<Endpoint> refuse(NatDrop reason);
+  std::nullopt_t refuse(NatDrop reason);
 
-  void note_outbound(Index mapping, const Endpoint& outside, TimePoint now, TcpFlags flags);
-  void note_inbound(Index mapping, const Endpoint& outside, TimePoint now, TcpFlags flags);
+  void note(Index mapping, const Endpoint& outside, TimePoint now, TcpFlags flags, bool from_inside);
+  void note_query(Index mapping, const Endpoint& outside, TimePoint now, bool from_inside);
   void note_tcp(Index mapping, const Endpoint& outside, TimePoint now, TcpFlags flags, bool from_inside);
-  Index open_session(Index mapping, const Endpoint& outside, TimePoint expires, TimePoint now, bool permission);
-  void settle_tcp(Index mapping, Index session, TimePoint expires);
+  void allow_address(Index mapping, const Endpoint& outside, TimePoint expires, TimePoint now);
+  void shorten_tcp(Index mapping, Index session, TimePoint expires);
+  Index open_session(Index mapping, const Endpoint& outside, bool permission, TimePoint expires, TimePoint now);
 
   [[nodiscard]] Dependence filtering(Protocol protocol) const;
-  [[nodiscard]] Duration timeout(Protocol protocol) const;
+  [[nodiscard]] Duration query_timeout(Protocol protocol, bool replied) const;
   [[nodiscard]] std::uint16_t paired_address(const IpAddress& inside);
+
   [[nodiscard]] std::optional<std::uint16_t> take_port(Protocol protocol, std::uint16_t address, std::uint16_t wanted);
-  [[nodiscard]] std::optional<std::uint16_t> free_port_from(Protocol protocol, std::uint16_t address, std::uint32_t from, std::uint32_t low,
-                                                            std::uint32_t high) const;
-  [[nodiscard]] std::optional<std::uint16_t> random_port(Protocol protocol, std::uint16_t address, std::uint32_t low, std::uint32_t high);
+  [[nodiscard]] bool is_taken(std::uint64_t space, std::uint32_t port) const;
+  [[nodiscard]] std::optional<std::uint32_t> next_free(std::uint64_t space, std::uint32_t from, std::uint32_t to) const;
+  [[nodiscard]] std::optional<std::uint32_t> random_free(std::uint64_t space, std::uint32_t low, std::uint32_t high);
+
   void release(Index mapping);
   void close_session(Index session);
   void watch(TimePoint expires, TimePoint now, Index index, bool session);
