@@ -46,7 +46,9 @@ struct YamlContext;  ///< the file's name, the overrides, the first error; share
 /// A value at a place in the file. Cheap to copy.
 class YamlValue {
  public:
-  YamlValue(std::shared_ptr<YamlContext> context, YAML::Node node, std::string path);
+  YamlValue(std::shared_ptr<YamlContext> context, YAML::Node node, std::string path, int line);
+  YamlValue(const YamlValue&) = default;
+  YamlValue& operator=(const YamlValue& other);  ///< refers to the other place; assigning YAML nodes would change the tree
 
   [[nodiscard]] bool is_null() const;  ///< absent, or written as nothing
   [[nodiscard]] bool is_scalar() const;
@@ -88,10 +90,13 @@ class YamlValue {
   friend class YamlMap;
   template <class T>
   std::optional<T> parsed(Result<T> (*parse)(std::string_view), std::string_view kind) const;
+  [[nodiscard]] std::optional<std::string> scalar(std::string_view kind) const;
+  [[nodiscard]] YamlValue child(const YAML::Node& key, const YAML::Node& value) const;
 
   std::shared_ptr<YamlContext> context_;
   YAML::Node node_;
   std::string path_;
+  int line_ = 0;  ///< from 1; of the key, where there is one
 };
 
 /// A mapping whose keys are known to the reader. A getter makes its key known, even where the key is absent; done() then
