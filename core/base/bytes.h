@@ -57,6 +57,12 @@ class ByteWriter {
     std::memset(out_.data() + at_, 0, n);
     at_ += n;
   }
+  /// The next n bytes, for the caller to fill; empty if they do not fit.
+  MutableBytes append(std::size_t n) {
+    if (!reserve(n)) return {};
+    at_ += n;
+    return out_.subspan(at_ - n, n);
+  }
   [[nodiscard]] std::size_t size() const { return at_; }
   [[nodiscard]] std::size_t room() const { return out_.size() - at_; }
   [[nodiscard]] bool failed() const { return failed_; }

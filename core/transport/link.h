@@ -71,6 +71,7 @@ struct LinkStats {
 struct StreamRead {
   std::size_t bytes = 0;
   bool end = false;  ///< the peer finished the stream and all of it was read
+  bool reset = false;  ///< with `end`: the peer gave the stream up, the rest will not come
 };
 
 class Link {
