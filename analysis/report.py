@@ -1,0 +1,164 @@
+"""A run's or campaign's folder as one page that needs nothing else: report.html, and its figures as files in plots/."""
+
+import base64
+import io
+import shlex
+from pathlib import Path
+
+import jinja2
+
+from analysis import style
+from analysis.figures import all_drawings
+from analysis.figures.drawing import Drawing
+from analysis.load import Campaign, Point, Run, finite
+from analysis.statistics import mean_ci95
+from analysis.units import readable
+
+_TEMPLATES = Path(__file__).parent / "templates"
+MOST_COLUMNS = 6
+# A drawing of many thousand segments is larger as SVG than as pixels.
+_LARGEST_SVG = 300_000
+
+_ENGINE_ROWS = [
+    ("events", "events", ""), ("packets", "packets", ""), ("sim_s", "time in the network", "s"), ("wall_s", "time on the wall", "s"),
+    ("cpu_s", "processor time", "s"), ("peak_rss_bytes", "memory at its peak", "B"), ("version", "version", ""),
+    ("compiler", "compiler", ""),
+]
+
+
+def save(drawing: Drawing, folder: Path) -> dict:
+    """Writes NAME.png and NAME.svg; returns what the page needs to show it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = {}
+    with style.applied():
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+            buffer = io.BytesIO()
+            drawing.figure.savefig(buffer, format=kind, metadata=metadata)
+            images[kind] = buffer.getvalue()
+            (folder / f"{drawing.name}.{kind}").write_bytes(images[kind])
+        style.close(drawing.figure)
+    kind, mime = ("svg", "image/svg+xml") if len(images["svg"]) < _LARGEST_SVG else ("png", "image/png")
+    return {"name": drawing.name, "caption": drawing.caption,
+            "data": f"data:{mime};base64,{base64.b64encode(images[kind]).decode('ascii')}"}
+
+
+def _metric_rows(run: Run) -> list[dict]:
+    rows = []
+    for name, entry in sorted(run.metrics.items()):
+        unit = entry["unit"]
+        if "value" in entry:
+            rows.append({"name": name, "value": readable(entry["value"], unit), "spread": ""})
+        else:
+            rows.append({"name": name, "value": readable(entry["p50"], unit),
+                         "spread": f"n {entry['count']}, mean {readable(entry['mean'], unit)}, {readable(entry['min'], unit)} to"
+                                   f" {readable(entry['max'], unit)}, p90 {readable(entry['p90'], unit)},"
+                                   f" p99 {readable(entry['p99'], unit)}"})
+    return rows
+
+
+def _engine_rows(engine: dict) -> list[tuple[str, str]]:
+    rows = [(label, readable(engine[key], unit)) for key, label, unit in _ENGINE_ROWS if engine.get(key) not in (None, "")]
+    if engine.get("wall_s") and engine.get("events"):
+        rows.append(("events per second", readable(engine["events"] / engine["wall_s"])))
+    if engine.get("wall_s") and engine.get("sim_s"):
+        rows.append(("network seconds per wall second", readable(engine["sim_s"] / engine["wall_s"])))
+    known = {key for key, _, _ in _ENGINE_ROWS}
+    rows += [(key.replace("_", " "), readable(value)) for key, value in sorted(engine.items())
+             if key not in known and isinstance(value, (int, float, str))]
+    return rows
+
+
+def _expectation_rows(run: Run) -> list[dict]:
+    rows = []
+    for entry in run.expectations:
+        unit = ""
+        name = entry["expr"].split()[0] if entry["expr"].split() else ""
+        for candidate in (name, name.rsplit(".", 1)[0]):
+            if candidate in run.metrics:
+                unit = run.metrics[candidate]["unit"]
+                break
+        rows.append({"expr": entry["expr"], "value": readable(entry.get("value"), unit), "ok": entry["ok"]})
+    return rows
+
+
+def _cell(point: Point, metric: str) -> str:
+    """Mean and interval of a number over the runs of a point; the words and how often each of a text."""
+    runs = [run for run in point.runs if metric in run.metrics]
+    if not runs:
+        return "–"
+    unit = runs[0].metrics[metric]["unit"]
+    values = [run.value(metric) for run in runs]
+    numbers = finite(values)
+    if len(numbers) < len(values):
+        words = sorted({readable(v) for v in values})
+        if len(words) == 1:
+            return words[0]
+        return ", ".join(f"{w} {sum(readable(v) == w for v in values)}/{len(values)}" for w in words)
+    interval = mean_ci95(numbers)
+    text = readable(sum(numbers) / len(numbers), unit)
+    if interval and interval.high > interval.low:
+        text += f" ({readable(interval.low, unit)} … {readable(interval.high, unit)})"
+    return text
+
+
+def _columns_of(campaign: Campaign) -> list[str]:
+    """The metrics worth a column: those that expectations name, then those that differ between the points."""
+    names = sorted({name for run in campaign.runs for name in run.metrics})
+    expected = {name for name in names for run in campaign.runs for e in run.expectations
+                if e["expr"].split() and (e["expr"].split()[0] == name or e["expr"].split()[0].rsplit(".", 1)[0] == name)}
+    varying = [n for n in names if n not in expected
+               and len({str(run.value(n)) for run in campaign.runs}) > 1]
+    chosen = sorted(expected) + varying[: max(0, min(MOST_COLUMNS, 3) - len(expected))]
+    return chosen[:MOST_COLUMNS]
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                              undefined=jinja2.StrictUndefined)
+
+
+def _run_page(run: Run, figures: list[dict]) -> str:
+    results = run.results
+    return _environment().get_template("run.html").render(
+        title=run.title, verdict=run.verdict, figures=figures, expectations=_expectation_rows(run), metrics=_metric_rows(run),
+        engine=_engine_rows(run.engine), inputs=run.inputs, replay=f"./peerbed replay {shlex.quote(str(run.folder))}",
+        facts=[("scenario", run.scenario), ("backend", results["backend"]), ("seed", str(results["seed"])),
+               ("digest", str(results.get("digest", "–")))],
+        reason=results.get("invalid_reason", ""))
+
+
+def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:
+    columns = _columns_of(campaign)
+    rows = [{"settings": [str(point.settings.get(key, "–")) for key in campaign.swept], "verdict": point.verdict,
+             "runs": len(point.runs), "cells": [_cell(point, metric) for metric in columns]} for point in campaign.points]
+    failures = [{"where": ", ".join(f"{k} = {v}" for k, v in point.settings.items()), "seed": run.results["seed"],
+                 "broken": [e for e in _expectation_rows(run) if not e["ok"]],
+                 "replay": f"./peerbed replay {shlex.quote(str(run.folder))}"}
+                for point in campaign.points for run in point.runs if run.verdict != "pass"]
+    runs = campaign.runs
+    totals: dict = {}
+    for run in runs:
+        for key in ("events", "packets", "sim_s", "wall_s", "cpu_s"):
+            if isinstance(run.engine.get(key), (int, float)):
+                totals[key] = totals.get(key, 0) + run.engine[key]
+    totals.update({k: runs[0].engine[k] for k in ("version", "compiler") if runs and runs[0].engine.get(k)})
+    if peaks := finite(run.engine.get("peak_rss_bytes") for run in runs):
+        totals["peak_rss_bytes"] = max(peaks)
+    return _environment().get_template("campaign.html").render(
+        title=campaign.title, verdict=campaign.verdict, figures=figures, swept=campaign.swept, columns=columns, rows=rows,
+        failures=failures, engine=_engine_rows(totals), inputs=(campaign.folder / "inputs.yaml").read_text(encoding="utf-8")
+        if (campaign.folder / "inputs.yaml").is_file() else (runs[0].inputs if runs else ""),
+        facts=[("scenario", campaign.scenario), ("backend", runs[0].results["backend"] if runs else "–"),
+               ("points", str(len(campaign.points))), ("runs", str(len(runs)))])
+
+
+def plot(loaded: Run | Campaign, folder: Path, only: list[str] | None = None) -> list[dict]:
+    return [save(drawing, folder) for drawing in all_drawings(loaded, only)]
+
+
+def write(loaded: Run | Campaign) -> Path:
+    figures = plot(loaded, loaded.folder / "plots")
+    page = _run_page(loaded, figures) if isinstance(loaded, Run) else _campaign_page(loaded, figures)
+    path = loaded.folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
