@@ -23,7 +23,10 @@ Int128 Pacer::credit_at(TimePoint now) const {
   const Int128 full = burst_.bytes * kByte;
   if (!started_) return full;
   const Int128 elapsed = now > last_ ? (now - last_).count() : 0;
-  return std::min(full, credit_bits_ns_ + elapsed * rate_.bits_per_second);
+  // Time is whole nanoseconds, so a bucket that was waited for is up to one nanosecond overfull. That part is kept: cut
+  // off, it would be lost with every packet of a sender whose burst is one packet.
+  const Int128 brim = full + std::max<std::int64_t>(rate_.bits_per_second - 1, 0);
+  return std::min(brim, credit_bits_ns_ + elapsed * rate_.bits_per_second);
 }
 
 TimePoint Pacer::next_send(TimePoint now, DataSize size) const {
