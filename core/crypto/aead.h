@@ -18,7 +18,9 @@ struct AeadKey {
 /// `out` holds plaintext.size() + kAeadTagSize bytes; it may start where the plaintext starts.
 void seal(const AeadKey& key, std::uint64_t nonce, BytesView associated, BytesView plaintext, MutableBytes out);
 
-/// False if the tag does not fit; `out` (sealed.size() - kAeadTagSize bytes, may start where `sealed` starts) is then unspecified.
-[[nodiscard]] bool open(const AeadKey& key, std::uint64_t nonce, BytesView associated, BytesView sealed, MutableBytes out);
+/// False if the tag does not fit; `out` (sealed.size() - kAeadTagSize bytes, may start where `sealed` starts) is then
+/// unspecified.
+[[nodiscard]] bool open(const AeadKey& key, std::uint64_t nonce, BytesView associated, BytesView sealed,
+                        MutableBytes out);
 
 }  // namespace peerbed

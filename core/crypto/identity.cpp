@@ -157,7 +157,8 @@ KeyPair make_key_pair(const SecretKey& secret) {
   KeyPair keys;
   keys.secret = secret;
   // Fails for no secret: clamping keeps the scalar off zero (RFC 7748 §5).
-  PEERBED_CHECK(crypto_scalarmult_base(keys.public_key.key.data(), secret.data()) == 0, "X25519 of the base point failed");
+  const int failed = crypto_scalarmult_base(keys.public_key.key.data(), secret.data());
+  PEERBED_CHECK(failed == 0, "X25519 of the base point failed");
   return keys;
 }
 
@@ -174,7 +175,8 @@ Result<void> save_identity(const std::string& path, const KeyPair& keys) {
   detail::sodium_ready();
   SecretText content, hex;
   hex.text = to_hex(keys.secret);
-  content.text = fmt::format("# Identity of a Peerbed node. Whoever can read this file can be this node.\npeer: {}\nsecret: {}\n",
+  content.text = fmt::format("# Identity of a Peerbed node. Whoever can read this file can be this node.\n"
+                             "peer: {}\nsecret: {}\n",
                              keys.public_key.to_string(), hex.text);
 
   std::string temporary = path + ".XXXXXX";

@@ -34,16 +34,17 @@ class NoiseXX {
   NoiseXX& operator=(const NoiseXX&) = default;
   ~NoiseXX();  ///< wipes the secrets
 
-  /// Writes the next message if it is this side's turn; returns its size. `out` must hold payload.size() + kOverhead and
-  /// not overlap `payload`. After an error the machine is unchanged.
+  /// Writes the next message if it is this side's turn; returns its size. `out` must hold payload.size() + kOverhead
+  /// and not overlap `payload`. After an error the machine is unchanged.
   [[nodiscard]] Result<std::size_t> write_message(BytesView payload, MutableBytes out);
-  /// Reads the peer's next message; returns the payload's size. After an error the machine is unchanged: a forged message
-  /// cannot end a handshake. `payload` must hold message.size() - kOverhead and not overlap `message`.
+  /// Reads the peer's next message; returns the payload's size. After an error the machine is unchanged: a forged
+  /// message cannot end a handshake. `payload` must hold message.size() - kOverhead and not overlap `message`.
   [[nodiscard]] Result<std::size_t> read_message(BytesView message, MutableBytes payload);
 
   [[nodiscard]] bool my_turn() const;
   [[nodiscard]] bool complete() const { return messages_ == 3; }
-  [[nodiscard]] const PeerId& remote_static() const { return remote_static_; }  ///< known after the message that carries s
+  /// Known after the message that carries s; all zeros before.
+  [[nodiscard]] const PeerId& remote_static() const { return remote_static_; }
   [[nodiscard]] const std::array<std::uint8_t, 32>& handshake_hash() const { return hash_; }
   [[nodiscard]] NoiseKeys split() const;  ///< once complete
 
@@ -52,8 +53,8 @@ class NoiseXX {
   KeyPair static_keys_, ephemeral_;
   PeerId remote_static_{}, remote_ephemeral_{};
   std::array<std::uint8_t, 32> chaining_key_{}, hash_{};
-  // `ee` on the responder's side is computed when message 1 comes, so that a bad point is refused then, and mixed in when
-  // message 2 goes.
+  // `ee` on the responder's side is computed when message 1 comes, so that a bad point is refused then, and mixed in
+  // when message 2 goes.
   SecretKey early_ee_{};
   AeadKey key_{};
   std::uint64_t nonce_ = 0;

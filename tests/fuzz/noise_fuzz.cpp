@@ -1,5 +1,6 @@
-// Drives both ends of a handshake with arbitrary bytes. The input is a list of steps, so that the fuzzer gets past message
-// 1: honest messages are written by the machines themselves, and the input says what becomes of them on the way.
+// Drives both ends of a handshake with arbitrary bytes. The input is a list of steps, so that the fuzzer gets past
+// message 1: honest messages are written by the machines themselves, and the input says what becomes of them on the
+// way.
 //
 // Held throughout: a refused message changes nothing; a message 2 or 3 that the peer did not write is never accepted; a
 // handshake that nobody touched always completes, with equal keys on both sides.
@@ -85,7 +86,8 @@ class Wire {
       deliver_honestly();
     }
     const NoiseKeys a = a_.split(), b = b_.split();
-    PEERBED_CHECK(a.send.bytes == b.receive.bytes && a.receive.bytes == b.send.bytes, "both sides derive the same keys");
+    PEERBED_CHECK(a.send.bytes == b.receive.bytes && a.receive.bytes == b.send.bytes,
+                  "both sides derive the same keys");
     PEERBED_CHECK(a_.remote_static() == bob().public_key && b_.remote_static() == alice().public_key,
                   "each side knows the other");
     PEERBED_CHECK(a_.handshake_hash() == b_.handshake_hash(), "both sides saw the same handshake");

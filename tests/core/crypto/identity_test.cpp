@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -62,7 +63,9 @@ class IdentityFile : public ::testing::Test {
     std::ifstream file(path_);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  [[nodiscard]] std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
   /// Loads what must not load; the error's text behind the file's name.
   [[nodiscard]] std::string complaint() const {
     const Result<KeyPair> loaded = load_identity(path_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -17,7 +18,7 @@ SecretKey secret_of(std::string_view hex) {
   SecretKey secret{};
   const Bytes bytes = from_hex(hex).value();
   EXPECT_EQ(bytes.size(), secret.size());
-  std::copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), secret.size())), secret.begin());
+  std::copy_n(bytes.begin(), std::min(bytes.size(), secret.size()), secret.begin());
   return secret;
 }
 
@@ -278,8 +279,8 @@ TEST(NoiseXX, RandomBytesInAnyQuantityLeaveTheMachineUsable) {
   expect_same_end(pair);
 }
 
-// The points of order 1, 2, 4 and 8 and their non-canonical forms, as listed for Curve25519 at cr.yp.to/ecdh.html. RFC 7748
-// §6.1: their result is all zeros, which would make a key that everybody knows.
+// The points of order 1, 2, 4 and 8 and their non-canonical forms, as listed for Curve25519 at cr.yp.to/ecdh.html.
+// RFC 7748 §6.1: their result is all zeros, which would make a key that everybody knows.
 const std::vector<std::string>& small_order_points() {
   static const std::vector<std::string> points{
       "0000000000000000000000000000000000000000000000000000000000000000",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/base/bytes.h"
 #include "core/env/random_stream.h"
 
@@ -79,8 +81,8 @@ TEST(PeerId, ParseRefusesTrailingBitsSoThatAPeerHasOneText) {
       ++accepted;
       EXPECT_EQ(parsed->to_string().back(), c);
     } else {
-      EXPECT_EQ(parsed.error().message,
-                std::string("the last character of the peer id is '") + c + "', which no peer id ends in; is it mistyped?");
+      EXPECT_EQ(parsed.error().message, std::string("the last character of the peer id is '") + c +
+                                            "', which no peer id ends in; is it mistyped?");
     }
   }
   EXPECT_EQ(accepted, 2);
