@@ -57,6 +57,11 @@ class SentPackets {
     records_[record_next_++ & (records_.size() - 1)] = record;
     ++open_records_;
   }
+  /// The packet turned out not to be tracked.
+  void drop_open_records() {
+    record_next_ -= open_records_;
+    open_records_ = 0;
+  }
   [[nodiscard]] const SentRecord& record(std::uint64_t index) const { return records_[index & (records_.size() - 1)]; }
 
   /// Takes the next number. An untracked packet (nothing in it wants an answer) is settled from the start.
