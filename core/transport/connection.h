@@ -83,6 +83,7 @@ class Connection final : private RecoverySink {
   void probe_path(TimePoint now, const Path& path);
   bool use_path(TimePoint now, const Path& path);
   void close(TimePoint now);
+  void abandon(LinkCloseReason reason) { become_closed(reason); }  ///< tells the user, not the peer
   [[nodiscard]] LinkStats stats() const;
   [[nodiscard]] const StreamSet& streams() const { return streams_; }
   [[nodiscard]] StreamSet& streams() { return streams_; }

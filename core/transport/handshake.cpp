@@ -5,10 +5,9 @@
 namespace peerbed {
 
 Bytes handshake_prologue(std::string_view application) {
-  constexpr std::string_view kProtocol = "peerbed/1 ";
-  Bytes prologue(kProtocol.begin(), kProtocol.end());
-  prologue.insert(prologue.end(), application.begin(), application.end());
-  return prologue;
+  std::string text = "peerbed/1 ";
+  text += application;
+  return Bytes(text.begin(), text.end());
 }
 
 TransportParameters make_parameters(const TransportConfig& config, ConnectionId connection_id) {

@@ -2,7 +2,7 @@
 //
 // The transport is the driver of `Connection` machines: it finds the connection of a datagram, keeps all their deadlines
 // in one heap behind one timer, sends in batches at the end of an event, and delivers their events afterwards. It owns its
-// links; a `Link&` is valid until its on_link_closed has returned.
+// links; a `Link&` is valid until its on_link_closed has returned. It must not be destroyed inside one of its callbacks.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class UdpTransportHandler {
   virtual void on_incoming_link(TimePoint now, Link& link) = 0;
   /// A datagram that is none of ours by its first byte: STUN (0x00..0x3f) or bencoding ('d', 0x64).
   virtual void on_other_datagram(TimePoint now, const IncomingDatagram& datagram) = 0;
-  /// An ICMP error for an endpoint that no link uses; a hint for whoever sent there.
+  /// An ICMP error for a datagram that left these sockets, a link's or another; unauthenticated, so links ignore it.
   virtual void on_other_unreachable(TimePoint now, const Unreachable& error) = 0;
 
  protected:
@@ -50,6 +50,7 @@ struct UdpTransportStats {
   std::uint64_t handshakes_incoming = 0;   ///< first messages that opened a state
   std::uint64_t handshakes_malformed = 0;  ///< too short to be padded, unparsable, or not ours
   std::uint64_t timer_wakeups = 0;
+  std::uint64_t datagrams_dropped = 0;      ///< no socket of that family, no circuit, or the socket stayed blocked
   std::size_t links = 0;
 };
 
