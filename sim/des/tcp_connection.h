@@ -10,34 +10,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 
 #include "core/base/bytes.h"
 #include "core/base/units.h"
 #include "core/env/environment.h"
+#include "sim/des/tcp_parameters.h"
+#include "sim/des/tcp_receiver.h"
 #include "sim/des/tcp_segment.h"
+#include "sim/des/tcp_sender.h"
 
 namespace peerbed::sim {
-
-struct TcpParameters {
-  std::uint16_t max_segment_size = 1460;  ///< what we announce and never exceed: MTU 1500 less 40; 1440 for IPv6
-  std::uint16_t header_size = 40;         ///< IP and TCP headers: turns an ICMP MTU into a segment size; 60 for IPv6
-  std::string congestion = "cubic";       ///< a name of core/congestion's registry
-  std::size_t send_buffer = 256 * 1024;
-  std::size_t receive_buffer = 1024 * 1024;  ///< also the largest window that is announced
-  Duration initial_rto = 1s;                 ///< RFC 6298 (2.1)
-  /// As Linux has it: RTO = SRTT + max(minimum_rto, 4 RTTVAR). RFC 6298 (2.4) would have 1 s for the whole.
-  Duration minimum_rto = 200ms;
-  Duration maximum_rto = 120s;
-  Duration delayed_ack = 40ms;
-  Duration time_wait = 1s;       ///< 2 MSL is minutes; nothing of the plane outlives a second
-  int syn_retries = 6;           ///< as Linux: gives up 127 s after the first SYN
-  int data_retries = 15;         ///< as Linux's tcp_retries2
-  bool selective_ack = true;     ///< RFC 2018; used when both ends have it
-  bool nagle = false;            ///< peers set TCP_NODELAY
-};
 
 struct TcpEvent {
   enum class Kind : std::uint8_t {
@@ -55,19 +38,10 @@ enum class TcpState : std::uint8_t {
   closed, syn_sent, syn_received, established, fin_wait_1, fin_wait_2, close_wait, closing, last_ack, time_wait,
 };
 
-struct TcpCounters {
-  std::uint64_t segments_sent = 0, segments_received = 0;
-  std::uint64_t bytes_sent = 0;           ///< payload, first transmissions only
-  std::uint64_t segments_retransmitted = 0;
-  std::uint64_t fast_recoveries = 0, timeouts = 0, window_probes = 0;
-  std::uint64_t duplicates_received = 0;  ///< segments that brought nothing new
-};
-
 class TcpConnection {
  public:
   /// `initial_sequence` should differ from connection to connection: take it from the host's RandomStream.
   TcpConnection(const TcpParameters& parameters, std::uint32_t initial_sequence);
-  ~TcpConnection();
   TcpConnection(const TcpConnection&) = delete;
   TcpConnection& operator=(const TcpConnection&) = delete;
 
@@ -100,14 +74,62 @@ class TcpConnection {
   /// In TIME_WAIT, a SYN with a higher sequence number may start a new connection (RFC 9293 §3.6.1).
   [[nodiscard]] bool may_be_replaced_by(const TcpSegment& syn) const;
 
-  [[nodiscard]] const TcpCounters& counters() const;
-  [[nodiscard]] DataSize congestion_window() const;
-  [[nodiscard]] Duration smoothed_rtt() const;
-  [[nodiscard]] std::uint16_t segment_size() const;  ///< the smaller of both ends' MSS, less what ICMP took away
+  [[nodiscard]] const TcpCounters& counters() const { return counters_; }
+  [[nodiscard]] DataSize congestion_window() const { return sender_.congestion_window(); }
+  [[nodiscard]] Duration smoothed_rtt() const { return sender_.smoothed_rtt(); }
+  [[nodiscard]] std::uint16_t segment_size() const { return segment_size_; }  ///< the smaller of both ends' MSS, less what ICMP took away
 
  private:
-  class Machine;
-  std::unique_ptr<Machine> machine_;
+  enum class Phase : std::uint8_t { closed, syn_sent, syn_received, synchronized, time_wait };
+
+  // Sequence numbers of the wire <-> 64-bit offsets from an initial sequence number, by the nearest to a known offset.
+  [[nodiscard]] static std::int64_t offset(std::uint32_t wire, std::uint32_t initial, std::int64_t near);
+  [[nodiscard]] std::int64_t theirs(std::uint32_t wire) const { return offset(wire, their_initial_, receiver_.next()); }
+  [[nodiscard]] std::int64_t ours(std::uint32_t wire) const { return offset(wire, our_initial_, next_to_send()); }
+  [[nodiscard]] std::uint32_t our_wire(std::int64_t at) const { return our_initial_ + static_cast<std::uint32_t>(at); }
+  [[nodiscard]] std::uint32_t their_wire(std::int64_t at) const { return their_initial_ + static_cast<std::uint32_t>(at); }
+  [[nodiscard]] std::int64_t next_to_send() const { return sender_.next(); }  ///< 1 once the SYN is out
+
+  void learn_from_syn(const TcpSegment& syn);
+  void on_segment_in_syn_sent(TimePoint now, const TcpSegment& segment);
+  void on_segment_in_syn_received(TimePoint now, const TcpSegment& segment);
+  void on_segment_synchronized(TimePoint now, const TcpSegment& segment);
+  [[nodiscard]] bool passes_sequence_checks(const TcpSegment& segment);
+  void establish(TimePoint now, const TcpSegment& segment);
+  void on_acknowledgement(TimePoint now, const TcpSegment& segment);
+  void on_text(TimePoint now, const TcpSegment& segment);
+  void answer_with_reset(const TcpSegment& segment);
+  void settle_ends(TimePoint now);
+  void close(CloseReason reason);
+  void arm_handshake(TimePoint now);
+  [[nodiscard]] TcpSegment with_acknowledgement(TcpSegment segment);
+
+  TcpParameters parameters_;
+  TcpCounters counters_;
+  TcpSender sender_;
+  TcpReceiver receiver_;
+  std::uint32_t our_initial_;
+  std::uint32_t their_initial_ = 0;
+  std::uint16_t segment_size_;
+  bool sack_agreed_ = false;
+  Phase phase_ = Phase::closed;
+  bool peer_ended_first_ = false;
+
+  bool handshake_wanted_ = false;  ///< a SYN or SYN and ACK is to be sent
+  std::optional<TimePoint> handshake_deadline_;
+  std::optional<TimePoint> handshake_sent_;
+  int handshake_tries_ = 0;
+  bool handshake_repeated_ = false;  ///< no round trip can be taken from it (Karn)
+  std::optional<TimePoint> time_wait_end_;
+  std::optional<TcpSegment> reset_;  ///< a RST that is to be sent
+
+  bool released_ = false;
+  bool connected_pending_ = false;
+  bool readable_armed_ = true, readable_pending_ = false;
+  bool refused_some_ = false, writable_pending_ = false;
+  bool end_read_ = false;
+  bool closed_told_ = false;
+  std::optional<CloseReason> close_pending_;
 };
 
 /// What a closed port answers (RFC 9293 §3.10.7.1): a RST, or nothing to a RST.
