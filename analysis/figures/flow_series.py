@@ -4,6 +4,7 @@ import re
 from typing import Iterator
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.figures.drawing import Drawing
@@ -52,8 +53,10 @@ def draw(run: Run, flow: str, whats: list[str]):
                 axes.step(time, shown, where="post", color=style.colour_of(index), linewidth=1.3, label=series[what])
             axes.set_ylabel(f"{label}\n{unit_name}" if unit_name else label)
             axes.set_ylim(bottom=0)
+            if all(what in _COUNTERS for what in series):
+                axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             if len(series) > 1:
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)
+                axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(series), borderaxespad=0.1, borderpad=0.1)
         grid[-1, 0].set_xlabel("time, s")
         grid[-1, 0].set_xlim(left=float(run.series["time_s"].min()))
         figure.align_ylabels(list(grid[:, 0]))

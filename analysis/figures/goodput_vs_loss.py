@@ -83,7 +83,9 @@ def draw(lines: dict[str, list[tuple[float, list[float]]]], round_trip: float | 
         axes.set_xlabel("loss per packet")
         axes.set_ylabel("goodput, Mbit/s")
         axes.set_title(title)
-        axes.legend(loc="lower left", ncols=1)
+        handles, labels = axes.get_legend_handles_labels()
+        order = sorted(range(len(labels)), key=lambda i: labels[i] not in lines)  # what was measured stands first
+        axes.legend([handles[i] for i in order], [labels[i] for i in order], loc="lower left")
     return figure
 
 

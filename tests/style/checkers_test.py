@@ -168,7 +168,7 @@ def test_the_text_functions_of_arpa_are_allowed_in_one_file():
 
 
 @pytest.mark.parametrize("statement", [
-    "std::uniform_int_distribution<int> d(0, 1);", "std::normal_distribution<> d;", "std::mt19937_64 engine(1);",
+    "std::uniform_int_distribution<int> d(0, 1);", "std::normal_distribution<> d;", "std::default_random_engine engine(1);",
     "std::shuffle(a.begin(), a.end(), engine);", "std::ranges::sample(a, out, 3, engine);",
 ])
 def test_distributions_of_the_standard_library_are_found(statement):
