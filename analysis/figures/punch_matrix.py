@@ -32,6 +32,11 @@ def _axes_of(campaign: Campaign) -> tuple[str, str] | None:
     return (keys[0], keys[1]) if len(keys) == 2 else None
 
 
+def _axis_label(key: str) -> str:
+    match = re.fullmatch(r"(?:nodes\.)?(\w+)\.nat", key)
+    return f"NAT of {match.group(1)}" if match else key
+
+
 def _outcomes(campaign: Campaign, keys: tuple[str, str]) -> dict[tuple[str, str], list[str]]:
     cells: dict[tuple[str, str], list[str]] = {}
     for point in campaign.points:
@@ -109,4 +114,4 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
         "punch_matrix",
         f"{direct} of {len(outcomes)} runs ended with a direct connection. Mapping (EIM, ADM, APDM) and filtering (EIF, ADF, APDF)"
         " in the words of RFC 4787: endpoint independent, address dependent, address and port dependent.",
-        draw(cells, "Who connects to whom through which NATs", (keys[0], keys[1])))
+        draw(cells, "Who connects to whom through which NATs", (_axis_label(keys[0]), _axis_label(keys[1]))))
