@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 import shlex
 from pathlib import Path
 
@@ -20,8 +21,10 @@ MOST_COLUMNS = 6
 _LARGEST_SVG = 300_000
 
 _ENGINE_ROWS = [
-    ("events", "events", ""), ("packets", "packets", ""), ("sim_s", "time in the network", "s"), ("wall_s", "time on the wall", "s"),
-    ("cpu_s", "processor time", "s"), ("peak_rss_bytes", "memory at its peak", "B"), ("version", "version", ""),
+    ("nodes", "nodes", ""), ("events", "events", ""), ("packets", "packets", ""), ("sim_s", "time in the network", "s"), ("wall_s", "time on the wall", "s"),
+    ("cpu_s", "processor time", "s"), ("peak_rss_bytes", "memory at its peak", "B"),
+    ("bytes_per_node", "memory per node", "B"), ("events_per_cpu_s", "events per processor second", ""),
+    ("packets_per_cpu_s", "packets per processor second", ""), ("version", "version", ""),
     ("compiler", "compiler", ""),
 ]
 
@@ -58,8 +61,6 @@ def _metric_rows(run: Run) -> list[dict]:
 
 def _engine_rows(engine: dict) -> list[tuple[str, str]]:
     rows = [(label, readable(engine[key], unit)) for key, label, unit in _ENGINE_ROWS if engine.get(key) not in (None, "")]
-    if engine.get("wall_s") and engine.get("events"):
-        rows.append(("events per second", readable(engine["events"] / engine["wall_s"])))
     if engine.get("wall_s") and engine.get("sim_s"):
         rows.append(("network seconds per wall second", readable(engine["sim_s"] / engine["wall_s"])))
     known = {key for key, _, _ in _ENGINE_ROWS}
@@ -68,16 +69,20 @@ def _engine_rows(engine: dict) -> list[tuple[str, str]]:
     return rows
 
 
+def _unit_of(expression: str, metrics: dict[str, dict]) -> str:
+    """Of the measured side: the unit of the longest metric name that the expression holds."""
+    words = set(re.findall(r"[A-Za-z_][\w.-]*", expression))
+    words |= {word.rsplit(".", 1)[0] for word in words}
+    named = sorted((name for name in metrics if name in words), key=lambda name: (-len(name), name))
+    return metrics[named[0]]["unit"] if named else ""
+
+
 def _expectation_rows(run: Run) -> list[dict]:
     rows = []
     for entry in run.expectations:
-        unit = ""
-        name = entry["expr"].split()[0] if entry["expr"].split() else ""
-        for candidate in (name, name.rsplit(".", 1)[0]):
-            if candidate in run.metrics:
-                unit = run.metrics[candidate]["unit"]
-                break
-        rows.append({"expr": entry["expr"], "value": readable(entry.get("value"), unit), "ok": entry["ok"]})
+        unit = _unit_of(entry["expr"], run.metrics)
+        rows.append({"expr": entry["expr"], "value": readable(entry.get("value"), unit), "bound": readable(entry.get("bound"), unit),
+                     "note": entry.get("reason") or entry.get("from") or "", "ok": entry["ok"]})
     return rows
 
 
@@ -104,8 +109,9 @@ def _cell(point: Point, metric: str) -> str:
 def _columns_of(campaign: Campaign) -> list[str]:
     """The metrics worth a column: those that expectations name, then those that differ between the points."""
     names = sorted({name for run in campaign.runs for name in run.metrics})
-    expected = {name for name in names for run in campaign.runs for e in run.expectations
-                if e["expr"].split() and (e["expr"].split()[0] == name or e["expr"].split()[0].rsplit(".", 1)[0] == name)}
+    words = {word for run in campaign.runs for e in run.expectations for word in re.findall(r"[A-Za-z_][\w.-]*", e["expr"])}
+    words |= {word.rsplit(".", 1)[0] for word in words}
+    expected = {name for name in names if name in words}
     varying = [n for n in names if n not in expected
                and len({str(run.value(n)) for run in campaign.runs}) > 1]
     chosen = sorted(expected) + varying[: max(0, min(MOST_COLUMNS, 3) - len(expected))]
@@ -123,8 +129,8 @@ def _run_page(run: Run, figures: list[dict]) -> str:
         title=run.title, verdict=run.verdict, figures=figures, expectations=_expectation_rows(run), metrics=_metric_rows(run),
         engine=_engine_rows(run.engine), inputs=run.inputs, replay=f"./peerbed replay {shlex.quote(str(run.folder))}",
         facts=[("scenario", run.scenario), ("backend", results["backend"]), ("seed", str(results["seed"])),
-               ("digest", str(results.get("digest", "–")))],
-        reason=results.get("invalid_reason", ""))
+               *((key, str(value)) for key, value in results.get("set", {}).items()), ("digest", str(results.get("digest", "–")))],
+        reason=results.get("invalid_reason", ""), not_emulated=results.get("not_emulated", []))
 
 
 def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:

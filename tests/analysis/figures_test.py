@@ -1,6 +1,7 @@
 """Figures are looked at by people; tests hold what they say: which data they take, in which cell or curve it lands."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -112,12 +113,26 @@ def test_times_are_drawn_from_the_least_to_the_greatest(tmp_path):
     style.close(drawing.figure)
 
 
-def test_samples_become_a_cumulative_curve_that_ends_at_one(tmp_path):
-    series = [(i * 0.1, "messages.chat.latency", 0.02 + 0.001 * i) for i in range(50)]
-    drawing, = delivery.drawings(load(write_run(tmp_path / "run", results({}), series)))
-    curve = drawing.figure.axes[0].lines[0]
-    assert curve.get_ydata()[0] == 0 and curve.get_ydata()[-1] == 1
-    style.close(drawing.figure)
+def test_a_flood_reaches_nodes_over_time_and_hops(tmp_path):
+    folder = write_run(tmp_path / "run", results({"flood.nodes": {"unit": "", "value": 12.0}}))
+    events = [{"t": 5 * 10**9, "node": "n0", "event": "flood.started", "bytes": 100}]
+    events += [{"t": 5 * 10**9 + i * 10**7, "node": f"n{i}", "event": "flood.delivered", "hops": 1 + i // 4, "from": "n0"}
+               for i in range(1, 10)]
+    (folder / "events.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))
+    share, hops = delivery.drawings(load(folder))
+    curve = share.figure.axes[0].lines[0]
+    assert curve.get_xdata()[-1] == pytest.approx(90) and "ms" in share.figure.axes[0].get_xlabel()
+    # Nine of the eleven nodes besides the origin: the curve must not end at one.
+    assert curve.get_ydata()[0] == 0 and curve.get_ydata()[-1] == pytest.approx(9 / 11) and "9 of 11" in share.caption
+    assert [bar.get_height() for bar in hops.figure.axes[0].patches] == [3, 4, 2]
+    for drawing in (share, hops):
+        style.close(drawing.figure)
+
+
+def test_events_that_were_only_counted_draw_no_flood(tmp_path):
+    folder = write_run(tmp_path / "run", results({}))
+    (folder / "events.jsonl").write_text('{"event":"flood.delivered","count":99,"first_t":1,"last_t":2}\n')
+    assert names(load(folder)) == []
 
 
 def test_a_sweep_of_one_number_draws_what_it_moved(tmp_path):

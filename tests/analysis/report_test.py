@@ -42,8 +42,9 @@ class Page(HTMLParser):
 def run_folder(tmp_path):
     metrics = {"connect.time": distribution("s", [0.1 + 0.01 * i for i in range(20)]),
                "flow.bulk.goodput": {"unit": "bit/s", "value": 9.3e6}, "punch.outcome": {"unit": "", "value": "<relayed>"}}
-    expectations = [{"expr": "connect.time.p99 < 3 s", "value": 0.29, "ok": True},
-                    {"expr": "flow.bulk.goodput > 10 Mbit/s", "value": 9.3e6, "ok": False}]
+    expectations = [{"expr": "connect.time.p99 < 3 s", "value": 0.29, "bound": 3.0, "ok": True},
+                    {"expr": "flow.bulk.goodput > 10 Mbit/s", "value": 9.3e6, "bound": 1e7, "ok": False},
+                    {"expr": "punch.rtt < 1 s", "value": None, "bound": None, "reason": "there is no metric 'punch.rtt'", "ok": False}]
     return write_run(tmp_path / "run", results(metrics, expectations=expectations, verdict="fail"), sawtooth("bulk", 5))
 
 
@@ -51,8 +52,9 @@ def test_the_report_of_a_run_says_what_was_expected_and_measured(run_folder):
     path = report.write(load(run_folder))
     page = Page(path.read_text(encoding="utf-8"))
     assert path == run_folder / "report.html" and not page.wrong and not page.open
-    for words in ("made-up", "fail", "connect.time.p99 < 3 s 290 ms holds", "flow.bulk.goodput > 10 Mbit/s 9.3 Mbit/s broken",
-                  "<relayed>", "./peerbed replay", "g++ 12", "2,000"):
+    for words in ("made-up", "fail", "connect.time.p99 < 3 s 290 ms 3 s holds", "flow.bulk.goodput > 10 Mbit/s 9.3 Mbit/s 10 Mbit/s broken",
+                  "there is no metric 'punch.rtt'",
+                  "<relayed>", "./peerbed replay", "g++ 12", "1,000"):
         assert words in page.text, words
 
 
