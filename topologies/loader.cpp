@@ -335,7 +335,8 @@ Result<void> apply_override(YamlFile& file, const YamlOverride& change) {
       root["links"][*link] = YAML::Node(YAML::NodeType::Map);
     }
   }
-  return file.apply(change);
+  static constexpr std::array<std::string_view, 5> kMayAdd{"up", "down", "access", "lan", "nat"};
+  return file.apply(change, kMayAdd);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::optional<std::string_view> nearest_of(std::string_view word, std::span<cons
   if (word.size() > 100) return std::nullopt;  // nobody mistyped that
   const std::string folded = lower(word);
   std::optional<std::string_view> best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(1, (word.size() + 1) / 3) + 1;
   for (const Word& candidate : known) {
     const std::size_t distance = edit_distance(folded, lower(candidate));
     if (distance >= best_distance) continue;

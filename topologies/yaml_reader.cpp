@@ -1,6 +1,7 @@
 #include "topologies/yaml_reader.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -105,11 +106,31 @@ struct Parsed {  // YAML::Node converts from anything, so that a Result of it wo
   YAML::Node node;
 };
 
+/// Counts documents. YAML::Load stops after the first without a word, and YAML::LoadAll never ends on some stray characters.
+class DocumentCount : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  int line = 0;
+};
+
 Result<Parsed> parse_text(std::string_view text, const std::string& file_name) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) return bad_input(fmt::format("{}: more than one YAML document in one file", file_name));
-    return Parsed{documents.empty() ? YAML::Node() : documents.front()};
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    DocumentCount documents;
+    if (parser.HandleNextDocument(documents) && parser.HandleNextDocument(documents)) {
+      return bad_input(fmt::format("{}:{}: something stands after the end of the first YAML document", file_name, documents.line));
+    }
+    return Parsed{YAML::Load(std::string(text))};
   } catch (const YAML::Exception& exception) {
     return bad_input(parse_failure(exception, file_name));
   } catch (const std::exception& exception) {
@@ -409,7 +430,7 @@ Result<YamlFile> YamlFile::load(const std::string& path) {
   return parse(text, path);
 }
 
-Result<void> YamlFile::apply(const YamlOverride& change) {
+Result<void> YamlFile::apply(const YamlOverride& change, std::span<const std::string_view> may_add) {
   const std::string origin = change.origin.empty() ? fmt::format("--set {}={}", change.key, change.value) : change.origin;
   const auto value = parse_text(change.value, origin);
   if (!value) return value.error();
@@ -453,6 +474,10 @@ Result<void> YamlFile::apply(const YamlOverride& change) {
       if (fits && (!longest || key.size() > longest->size())) longest = key;
     }
     if (!longest && rest.find('.') == std::string_view::npos) longest = std::string(rest);  // a new last part
+    if (const std::string_view part = head(rest, 0); !longest && std::find(may_add.begin(), may_add.end(), part) != may_add.end()) {
+      longest = std::string(part);
+      node[*longest] = YAML::Node(YAML::NodeType::Map);
+    }
     if (!longest) {
       for (const std::string& key : keys) {
         const auto dots = static_cast<std::size_t>(std::count(key.begin(), key.end(), '.'));

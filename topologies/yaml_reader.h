@@ -151,8 +151,9 @@ class YamlFile {
   [[nodiscard]] static Result<YamlFile> load(const std::string& path);
 
   /// Sets the value at a dotted key. Names with dots are found ("links.alice.wan.loss"); all but the last part must be there,
-  /// else the error names the nearest. A last part that is new is added, and judged when the file is read.
-  [[nodiscard]] Result<void> apply(const YamlOverride& change);
+  /// else the error names the nearest. A last part that is new is added, and judged when the file is read; so are mappings
+  /// called one of `may_add` ("up" in "links.wan.up.loss").
+  [[nodiscard]] Result<void> apply(const YamlOverride& change, std::span<const std::string_view> may_add = {});
 
   [[nodiscard]] YamlMap root(std::string what) const;
   [[nodiscard]] YamlValue value() const;
