@@ -98,8 +98,8 @@ bool SendStream::wants_to_send() const {
 // ---- receiving -----------------------------------------------------------------------------------------------------
 
 bool ReceiveWindow::on_consumed(TimePoint now, std::uint64_t consumed, Duration rtt) {
-  if (limit_ - consumed > size_ / 2) return false;
-  if (since_ && now - *since_ < 2 * rtt) size_ = std::min(size_ * 2, std::max(size_, maximum_));
+  if (limit_ - consumed > size_ - size_ / 4) return false;
+  if (since_ && now - *since_ < rtt) size_ = std::min(size_ * 2, std::max(size_, maximum_));
   since_ = now;
   limit_ = std::max(limit_, consumed + size_);
   return true;

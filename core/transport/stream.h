@@ -58,8 +58,9 @@ class SendStream {
   bool reset_pending_ = false, reset_acked_ = false;
 };
 
-/// A receive window that finds its own size: it doubles when half of it was consumed within two round trips, for then it,
-/// and neither the sender nor the reader, is the limit (lessons of fixed windows: 6 % of 1 Gbit/s at 150 ms).
+/// A receive window that finds its own size. It doubles when a quarter of it was consumed within one round trip, which ends
+/// at four times the bandwidth-delay product: enough that a sender in slow start, or one that repairs a loss, never meets
+/// it. A slow reader does not make it grow. (A fixed window of 1.2 MiB is 6 % of 1 Gbit/s at 150 ms.)
 class ReceiveWindow {
  public:
   ReceiveWindow(DataSize initial, DataSize maximum)

@@ -38,8 +38,10 @@ void StreamSet::set_peer_limits(const TransportParameters& peer) {
 void StreamSet::set_send_buffer_for(std::uint64_t congestion_window) {
   const auto smallest = static_cast<std::uint64_t>(config_.stream_send_buffer.bytes);
   const auto largest = static_cast<std::uint64_t>(config_.max_stream_send_buffer.bytes);
-  // Twice the window: one window in flight, one to be sent while its acknowledgements come.
-  send_buffer_ = static_cast<std::size_t>(std::clamp(2 * congestion_window, smallest, std::max(smallest, largest)));
+  // Three windows: one in flight, one behind a hole while the hole is repaired, one to be sent. It does not shrink with the
+  // window, or a loss would stop the writer just when the hole needs the room.
+  const auto wanted = static_cast<std::size_t>(std::clamp(3 * congestion_window, smallest, std::max(smallest, largest)));
+  send_buffer_ = std::max(send_buffer_, wanted);
 }
 
 // ---- the local user ------------------------------------------------------------------------------------------------

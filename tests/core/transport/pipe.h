@@ -26,7 +26,7 @@ struct Way {
   std::function<bool(std::uint64_t index, BytesView)> drop;        ///< true: lost
   std::function<Duration(std::uint64_t index)> extra_delay;        ///< per packet: reorders
   std::function<void(std::uint64_t index, Bytes&)> corrupt;
-  bool mark_ce = false;          ///< instead of a full queue's drop
+  std::size_t mark_at = 0;       ///< queue length from which ECN-capable packets are marked; zero: never
   // measured
   std::uint64_t packets = 0, bytes = 0, dropped = 0;
   TimePoint free_at{};
@@ -190,12 +190,12 @@ class Pipe {
     if (way.rate.bits_per_second > 0) {
       const DataSize size{static_cast<std::int64_t>(bytes.size()) + 28};
       const TimePoint begin = std::max(now, way.free_at);
-      const Duration one = way.rate.time_for(size);
-      if (begin - now > one * static_cast<std::int64_t>(way.queue_limit)) {
+      const Duration one = way.rate.time_for(size), slot = way.rate.time_for(DataSize{1260});  // full packets
+      if (begin - now > slot * static_cast<std::int64_t>(way.queue_limit)) {
         ++way.dropped;
         return;
       }
-      if (way.mark_ce && begin - now > one * static_cast<std::int64_t>(way.queue_limit / 2) && ecn == Ecn::ect0) ecn = Ecn::ce;
+      if (way.mark_at > 0 && begin - now > slot * static_cast<std::int64_t>(way.mark_at) && ecn == Ecn::ect0) ecn = Ecn::ce;
       at = way.free_at = begin + one;
     }
     Flying flying{at + way.delay + (way.extra_delay ? way.extra_delay(index) : Duration{}), sequence_++, to_b, from.address,

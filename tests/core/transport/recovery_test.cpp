@@ -97,21 +97,17 @@ TEST(Connection, AStraySpuriousLossIsTakenBack) {
 
 TEST(Connection, TheReceiveWindowGrowsUntilAGigabitOver200MillisecondsIsFull) {
   // 25 MB in flight; a window of 1.2 MiB gave 6 % of 1 Gbit/s at 150 ms (lessons 4).
-  TransportConfig config;
-  config.max_stream_window = DataSize{64 << 20};
-  config.max_connection_window = DataSize{96 << 20};
-  config.max_stream_send_buffer = DataSize{128 << 20};
-  Pipe pipe(config);
+  Pipe pipe;
   pipe.ab.delay = pipe.ba.delay = 100ms;
   pipe.ab.rate = pipe.ba.rate = DataRate{1'000'000'000};
   pipe.ab.queue_limit = 20'000;
   pipe.a.verify = pipe.b.verify = false;
   ASSERT_TRUE(pipe.establish());
   pipe.send(pipe.a, 10'000'000'000);
-  pipe.run(at(6s));
+  pipe.run(at(5s));
   const std::uint64_t before = pipe.b.received[0];
-  pipe.run(at(8s));
-  EXPECT_GT((pipe.b.received[0] - before) * 8 / 2, 900'000'000U);
+  pipe.run(at(6s));
+  EXPECT_GT((pipe.b.received[0] - before) * 8, 900'000'000U);
 }
 
 TEST(Connection, ANatRebindingCostsOneProbeAndNotTheConnection) {
@@ -309,8 +305,8 @@ TEST(Connection, AFastSenderWakesAtMostOncePerMillisecondOrBurst) {
 TEST(Connection, EcnMarksReduceTheWindowWithoutLoss) {
   Pipe pipe;
   pipe.ab.rate = DataRate{20'000'000};
-  pipe.ab.queue_limit = 200;
-  pipe.ab.mark_ce = true;
+  pipe.ab.queue_limit = 1000;
+  pipe.ab.mark_at = 100;
   pipe.a.verify = pipe.b.verify = false;
   ASSERT_TRUE(pipe.establish());
   pipe.send(pipe.a, 1'000'000'000);
