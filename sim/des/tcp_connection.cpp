@@ -184,8 +184,9 @@ bool TcpConnection::passes_sequence_checks(const TcpSegment& segment) {
 
 void TcpConnection::on_segment_synchronized(TimePoint now, const TcpSegment& segment) {
   if (!passes_sequence_checks(segment)) {
-    // A repeated FIN: our acknowledgement of it was lost, and the wait begins again.
-    if (phase_ == Phase::time_wait && segment.fin) time_wait_end_ = now + parameters_.time_wait;
+    // Repeated data or FIN: our acknowledgement was lost, and the wait begins again. Not only for the FIN: a peer that
+    // goes back begins with the data before it, and would otherwise meet a closed port (Linux restarts for all alike).
+    if (phase_ == Phase::time_wait && segment.length() > 0) time_wait_end_ = now + parameters_.time_wait;
     return;
   }
   if (!segment.ack) return;
@@ -209,7 +210,7 @@ void TcpConnection::on_acknowledgement(TimePoint now, const TcpSegment& segment)
   ack.sacked = std::span(sacked).first(count);
   sender_.on_acknowledgement(now, ack);
   // Not for every segment's worth of room: a quarter of the buffer.
-  if (refused_some_ && sender_.room() >= parameters_.send_buffer / 4 && !sender_.finishing()) {
+  if (refused_some_ && sender_.worth_writing() && !sender_.finishing()) {
     refused_some_ = false;
     writable_pending_ = true;
   }
@@ -238,6 +239,7 @@ void TcpConnection::settle_ends(TimePoint now) {
     return;
   }
   if (!receiver_.finished() || !sender_.fin_acknowledged()) return;
+  sender_.free_buffer();
   if (peer_ended_first_) {
     phase_ = Phase::closed;
   } else {
@@ -252,6 +254,7 @@ void TcpConnection::close(CloseReason reason) {
   handshake_wanted_ = false;
   handshake_deadline_.reset();
   time_wait_end_.reset();
+  sender_.free_buffer();
   writable_pending_ = false;
   if (!closed_told_ && !close_pending_) close_pending_ = reason;
 }

@@ -3,9 +3,11 @@
 // and SYN in the window). Congestion control is core/congestion's. README.md of this folder says what is not modelled.
 //
 // The owner's loop, after every call that is not const:
-//   while (auto segment = connection.poll_transmit(now)) send(*segment);
 //   while (auto event = connection.poll_event()) tell(*event);
+//   while (auto segment = connection.poll_transmit(now)) send(*segment);
 //   arm(connection.next_timeout());
+// Events first: what the application reads then already opens the window that the acknowledgement announces, and what it
+// writes carries the acknowledgement. The other order works as well.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ constexpr int kMostDoublings = 16;              // above any sensible maximum_rt
 }  // namespace
 
 TcpSender::TcpSender(const TcpParameters& parameters, TcpCounters& counters)
-    : parameters_(parameters), counters_(counters), first_rto_(parameters.initial_rto), buffer_(parameters.send_buffer) {}
+    : parameters_(parameters), counters_(counters), first_rto_(parameters.initial_rto),
+      buffer_(std::max(parameters.send_buffer, parameters.send_buffer_limit)), limit_(parameters.send_buffer) {}
 
 void TcpSender::start(const Start& start) {
   segment_size_ = start.segment_size;
@@ -40,7 +41,7 @@ void TcpSender::start(const Start& start) {
 
 std::size_t TcpSender::write(BytesView data) {
   if (finishing_) return 0;
-  const std::size_t taken = buffer_.append(data);
+  const std::size_t taken = buffer_.append(data.first(std::min(data.size(), room())));
   unsent_ += taken;
   return taken;
 }
@@ -54,6 +55,7 @@ std::int64_t TcpSender::in_flight() const {
 
 bool TcpSender::fits_congestion_window(std::int64_t length) const {
   const std::int64_t flying = in_flight();
+  if (phase_ == Phase::recovery) return flying == 0 || length <= recovery_allowance_;
   return flying == 0 || flying + length <= controller_->window().bytes;  // never stuck on a window below a segment
 }
 
@@ -104,7 +106,9 @@ void TcpSender::on_acknowledgement(TimePoint now, const Acknowledgement& ack) {
   } else if (repeated && !selective_ack_) {
     on_duplicate(delivered);
   }
+  latest_delivered_sent_ = std::max(latest_delivered_sent_, delivered.latest_sent);
   if (selective_ack_ && sacked_bytes_ > 0) mark_lost_by_sack(delivered);
+  if (selective_ack_ && phase_ != Phase::open) mark_lost_again(now, delivered);
 
   // A round trip of something that was sent twice is ambiguous (Karn), and what was held behind it waited for it.
   if (delivered.rtt && !delivered.resent) rtt_.on_sample(*delivered.rtt, Duration(0));
@@ -115,7 +119,10 @@ void TcpSender::on_acknowledgement(TimePoint now, const Acknowledgement& ack) {
   if (delivered.bytes > 0) {
     controller_->on_acked({now, {delivered.bytes}, delivered.latest_sent, rtt_.latest(), rtt_.minimum(),
                            rtt_.smoothed(), flying, !limited});
+    const auto wanted = static_cast<std::size_t>(2 * controller_->window().bytes);
+    limit_ = std::max(limit_, std::min(wanted, parameters_.send_buffer_limit));
   }
+  if (phase_ == Phase::recovery) reduce_proportionally(delivered, progress, repeated && !selective_ack_);
   if (first_unacknowledged_ >= round_end_) {
     round_end_ = next_;
     previous_most_ = std::exchange(round_most_, counted_in_flight_);
@@ -197,7 +204,9 @@ void TcpSender::on_progress(Delivered& delivered) {
   if (phase_ == Phase::recovery && !selective_ack_) {
     // A partial acknowledgement: the next segment is missing as well (RFC 6582 §3.2, step 3). All but the repaired one
     // of those it covers had been counted by a duplicate.
-    duplicates_ -= std::min(duplicates_, delivered.records > 0 ? delivered.records - 1 : 0);
+    const std::size_t counted = std::min(duplicates_, delivered.records > 0 ? delivered.records - 1 : 0);
+    duplicates_ -= counted;
+    delivered.counted_before = static_cast<std::int64_t>(counted) * segment_size_;
     if (!records_.empty() && !records_.front().lost) {
       mark_lost(0, delivered);
       send_regardless_ = true;
@@ -251,8 +260,42 @@ void TcpSender::mark_lost_by_sack(Delivered& delivered) {
   if (found && phase_ == Phase::open) enter_recovery();
 }
 
+void TcpSender::mark_lost_again(TimePoint now, Delivered& delivered) {
+  // A retransmission is lost if something that was sent after it arrived, and it is overdue by a quarter of a round trip
+  // (the rule of RFC 8985 §6.2, without its timer: the next acknowledgement is the clock). Without this, every overflow
+  // of a queue by slow start would end in a timeout.
+  if (!rtt_.has_sample()) return;
+  const Duration overdue = rtt_.smoothed() + rtt_.minimum() / 4;
+  for (std::size_t i = 0; i < records_.size() && popped_ + i < judged_below_; ++i) {
+    Record& record = records_[i];
+    if (record.sacked || !record.resent || record.sent >= latest_delivered_sent_ || now - record.sent < overdue) continue;
+    record.lost = false;
+    mark_lost(i, delivered);
+  }
+}
+
+void TcpSender::reduce_proportionally(const Delivered& delivered, bool progress, bool duplicate) {
+  const std::int64_t arrived =
+      std::max<std::int64_t>(delivered.bytes - delivered.counted_before, 0) + (duplicate ? segment_size_ : 0);
+  recovery_delivered_ += arrived;
+  const std::int64_t flying = in_flight();
+  const std::int64_t threshold = controller_->window().bytes;
+  std::int64_t allowance = 0;
+  if (flying > threshold) {
+    allowance = (recovery_delivered_ * threshold + recovery_flight_ - 1) / recovery_flight_ - recovery_sent_;
+  } else {
+    // Below it: packet conservation, and one segment more while the repair makes progress (RFC 6937 §3.1, PRR-SSRB).
+    allowance = std::max(recovery_delivered_ - recovery_sent_, arrived);
+    if (progress && delivered.lost_bytes == 0) allowance += segment_size_;
+    allowance = std::min(threshold - flying, allowance);
+  }
+  recovery_allowance_ = std::max<std::int64_t>(allowance, 0);
+}
+
 void TcpSender::enter_recovery() {
   phase_ = Phase::recovery;
+  recovery_flight_ = std::max<std::int64_t>(next_ - first_unacknowledged_, 1);
+  recovery_delivered_ = recovery_sent_ = recovery_allowance_ = 0;
   recovery_point_ = next_;
   send_regardless_ = true;
   ++counters_.fast_recoveries;
@@ -366,6 +409,10 @@ TcpSender::Chunk TcpSender::chunk(const Record& record) {
 
 void TcpSender::on_record_sent(TimePoint now, std::int64_t length) {
   counted_in_flight_ += length;
+  if (phase_ == Phase::recovery) {
+    recovery_sent_ += length;
+    recovery_allowance_ -= length;
+  }
   const std::int64_t flying = in_flight();
   round_most_ = std::max(round_most_, flying);
   controller_->on_sent(now, {length}, {flying});

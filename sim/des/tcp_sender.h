@@ -55,8 +55,9 @@ class TcpSender {
 
   std::size_t write(BytesView data);
   void finish() { finishing_ = true; }
-  [[nodiscard]] std::size_t room() const { return buffer_.room(); }
-  [[nodiscard]] std::size_t buffered() const { return buffer_.size(); }
+  [[nodiscard]] bool worth_writing() const { return room() >= limit_ / 4; }
+
+  void free_buffer() { buffer_ = ByteRing(0); }  ///< nothing more will be sent
 
   void on_acknowledgement(TimePoint now, const Acknowledgement& ack);
   void on_timeout(TimePoint now);
@@ -90,6 +91,7 @@ class TcpSender {
   struct Delivered {
     std::int64_t bytes = 0;
     std::size_t records = 0;
+    std::int64_t counted_before = 0;  ///< of `bytes`: already counted by duplicate acknowledgements
     TimePoint latest_sent{};
     std::optional<Duration> rtt;
     bool resent = false;
@@ -103,6 +105,7 @@ class TcpSender {
   /// End of the data that was sent; the FIN is not data.
   [[nodiscard]] std::int64_t first_unsent_position() const { return next_ - (fin_out_ ? 1 : 0); }
   [[nodiscard]] std::size_t unsent() const { return unsent_; }
+  [[nodiscard]] std::size_t room() const { return limit_ > buffer_.size() ? limit_ - buffer_.size() : 0; }
   [[nodiscard]] std::int64_t in_flight() const;
   [[nodiscard]] bool fits_congestion_window(std::int64_t length) const;
   [[nodiscard]] bool was_window_limited() const;
@@ -116,7 +119,9 @@ class TcpSender {
   void on_progress(Delivered& delivered);
   void mark_lost(std::size_t index, Delivered& delivered);
   void mark_lost_by_sack(Delivered& delivered);
+  void mark_lost_again(TimePoint now, Delivered& delivered);
   void enter_recovery();
+  void reduce_proportionally(const Delivered& delivered, bool progress, bool duplicate);
 
   [[nodiscard]] std::optional<Chunk> retransmission(TimePoint now);
   [[nodiscard]] std::optional<Chunk> new_segment(TimePoint now);
@@ -130,6 +135,7 @@ class TcpSender {
   Duration first_rto_;  ///< until there is a sample
 
   ByteRing buffer_;              ///< from first_unacknowledged_ on: sent and unsent
+  std::size_t limit_;            ///< of the buffer, now
   std::size_t unsent_ = 0;
   std::vector<std::uint8_t> scratch_;  ///< a segment that wraps around the ring
   std::uint16_t segment_size_ = 536;
@@ -155,6 +161,11 @@ class TcpSender {
   std::size_t duplicates_ = 0;  ///< without SACK: segments that left the network above the gap
   Phase phase_ = Phase::open;
   std::int64_t recovery_point_ = 0;  ///< RFC 6582's recover
+  TimePoint latest_delivered_sent_{};  ///< send time of the latest segment that arrived
+  // Proportional rate reduction, RFC 6937.
+  std::int64_t recovery_flight_ = 0;   ///< RecoverFS
+  std::int64_t recovery_delivered_ = 0, recovery_sent_ = 0;
+  std::int64_t recovery_allowance_ = 0;
   bool send_regardless_ = false;  ///< the first retransmission of a recovery does not wait for the window
   bool send_small_ = false;       ///< the persist timer overrides silly window avoidance
 

@@ -70,8 +70,11 @@ TEST_P(TcpRecovery, SackRepairsManyHolesInOneRoundTripAndNewRenoOneInEach) {
   const TimePoint start = world.now;
   ASSERT_TRUE(world.transfer(world.a, 40 * 1460, 10s));
   const Duration taken = world.now - start;
-  if (GetParam()) EXPECT_LE(taken, 260ms);
-  if (!GetParam()) EXPECT_EQ(taken, 50ms + 4 * 100ms);  // RFC 6582 §1: one per round trip
+  if (GetParam()) {
+    EXPECT_LE(taken, 260ms);
+  } else {
+    EXPECT_EQ(taken, 50ms + 4 * 100ms);  // RFC 6582 §1: one per round trip
+  }
 }
 
 TEST_P(TcpRecovery, ALostTailIsRepeatedAfterTheTimeout) {
@@ -193,6 +196,7 @@ TEST(TcpThroughput, UnderRandomLossIsWhatTheFormulaSays) {
       RandomStream random(7, 1, "loss");
       world.connect();
       world.a.passes = [&](std::size_t, const TcpSegment&) { return !random.chance(loss); };
+      ASSERT_TRUE(world.transfer(world.a, loss < 0.005 ? 6'000'000 : 3'000'000, 1000s));  // past the first slow start
       const TimePoint start = world.now;
       const std::size_t bytes = loss < 0.005 ? 30'000'000 : 6'000'000;
       ASSERT_TRUE(world.transfer(world.a, bytes, 1000s));
@@ -211,9 +215,10 @@ TEST(TcpThroughput, IsTheReceiveWindowPerRoundTripWhereThatIsTheLimit) {
   world.b.parameters.receive_buffer = 64 * 1024;
   world.connect();
   const TimePoint start = world.now;
-  ASSERT_TRUE(world.transfer(world.a, 3'000'000, 100s));
-  const double mbps = 3e6 * 8 / to_seconds(world.now - start) / 1e6;
-  EXPECT_NEAR(mbps, 2.73, 0.2);
+  ASSERT_TRUE(world.transfer(world.a, 12'000'000, 100s));
+  const double mbps = 12e6 * 8 / to_seconds(world.now - start) / 1e6;
+  EXPECT_LE(mbps, 2.73);
+  EXPECT_GE(mbps, 2.60);  // silly window avoidance sends 44 whole segments of it, 2.68; slow start costs 0.7 of 36 s
 }
 
 TEST(TcpThroughput, AReceiverOf1024BytesPassesOneBufferPerRoundTrip) {
@@ -233,20 +238,22 @@ TEST(TcpThroughput, AReceiverOf1024BytesPassesOneBufferPerRoundTrip) {
 TEST(TcpFlowControl, ASlowReaderStopsTheSenderAndLosesNothing) {
   TcpWorld world;
   world.b.parameters.receive_buffer = 20'000;
-  world.a.parameters.send_buffer = 30'000;
+  world.a.parameters.send_buffer = world.a.parameters.send_buffer_limit = 30'000;
   world.connect();
   world.b.reads = false;
   world.a.to_send = TcpWorld::pattern(200'000);
   world.poke(world.a);
   world.run_for(5s);
-  EXPECT_EQ(world.a.written, 50'000U) << "both buffers full, and no more";
-  EXPECT_EQ(world.a.writable, 1) << "once there was room, and not since";
+  EXPECT_LE(world.a.written, 50'000U) << "two buffers, and no more";
+  EXPECT_GE(world.a.written, 50'000U - 7'500U);
+  const int writable = world.a.writable;
+  EXPECT_LE(writable, 3) << "for a quarter of the buffer at a time, not for every segment";
   world.b.reads = true;
   world.read_all(world.b);
   world.poke(world.b);
   ASSERT_TRUE(world.run_until([&] { return world.b.received.size() == 200'000; }, 60s));
   EXPECT_EQ(world.b.received, world.a.to_send);
-  EXPECT_GE(world.a.writable, 2);
+  EXPECT_GT(world.a.writable, writable);
 }
 
 TEST(TcpFlowControl, AShutWindowIsProbedMoreAndMoreSeldom) {

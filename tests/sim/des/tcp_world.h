@@ -28,6 +28,7 @@ struct TcpWorld {
     bool reads = true;
     Bytes to_send;  ///< written as fast as it is taken
     std::size_t written = 0;
+    bool waits_for_writable = false;
     bool shutdown_when_written = false;
     bool shutdown_on_end = false;
     int connected = 0, readable = 0, writable = 0;
@@ -121,9 +122,9 @@ struct TcpWorld {
     if (!side.connection) return;
     for (bool busy = true; busy;) {
       busy = false;
-      while (const auto segment = side.tcp().poll_transmit(now)) put_on_wire(side, *segment), busy = true;
       while (const auto event = side.tcp().poll_event()) on_event(side, *event), busy = true;
       busy = write_more(side) || busy;
+      while (const auto segment = side.tcp().poll_transmit(now)) put_on_wire(side, *segment), busy = true;
     }
   }
   void on_event(Side& side, const TcpEvent& event) {
@@ -134,7 +135,7 @@ struct TcpWorld {
         ++side.readable;
         if (side.reads) read_all(side);
         break;
-      case TcpEvent::Kind::writable: ++side.writable; break;
+      case TcpEvent::Kind::writable: ++side.writable; side.waits_for_writable = false; break;
       case TcpEvent::Kind::closed: side.closed.push_back(event.reason); side.closed_at = now; break;
     }
   }
@@ -152,9 +153,10 @@ struct TcpWorld {
     }
   }
   bool write_more(Side& side) {
-    if (side.connected == 0 || side.written == side.to_send.size()) return false;
+    if (side.connected == 0 || side.waits_for_writable || side.written == side.to_send.size()) return false;
     const std::size_t taken = side.tcp().write(BytesView(side.to_send).subspan(side.written));
     side.written += taken;
+    side.waits_for_writable = side.written < side.to_send.size();  // rule 9 of the seam
     if (side.written == side.to_send.size() && side.shutdown_when_written) side.tcp().shutdown_send();
     return taken > 0;
   }
