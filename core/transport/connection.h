@@ -5,9 +5,9 @@
 // Handshake. The initiator sends message 1 (padded), the responder answers with message 2, and with that the initiator is
 // established: after one round trip it sends message 3 and sealed data in one datagram. Message 3 rides in every datagram
 // until a sealed packet of the responder shows that it came through. A responder answers a repeated message 1 with the same
-// message 2 and keeps no timer for it. Handshake packets are outside of congestion control, and the loss of the packets
-// that carry message 3 is repaired but not held against the path: a first packet that a closed NAT swallows must not cost
-// the slow start of the connection.
+// message 2 and keeps no timer for it. Handshake packets are outside of congestion control, and the loss of packets that
+// leave before the first acknowledgement is repaired but not held against the path: a first packet that a closed NAT
+// swallows must not cost the slow start of the connection.
 #pragma once
 
 #include <memory>
@@ -151,6 +151,7 @@ class Connection final : private RecoverySink {
   bool initiator_;
   State state_ = State::handshaking;
   bool confirmed_ = false;  // the peer has shown that it has the keys
+  bool heard_back_ = false; // the peer has acknowledged something: from here on, loss is evidence of congestion
   bool close_pending_ = false, answered_wrongly_ = false;
   CloseCode close_code_ = CloseCode::none;
   ConnectionId id_, peer_id_ = 0;

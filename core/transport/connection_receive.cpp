@@ -209,6 +209,7 @@ void Connection::note_received(TimePoint now, std::uint64_t number, Ecn ecn, boo
 bool Connection::on_ack(TimePoint now, const AckFrame& ack) {
   const RecoveryOutcome outcome = detector_.on_ack(now, ack, *this);
   if (outcome.malformed) return false;
+  heard_back_ = heard_back_ || outcome.newly_acked;
   apply(now, outcome);
   if (outcome.newly_acked) validate_ecn(now, ack, outcome);
   return true;

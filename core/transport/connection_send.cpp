@@ -154,7 +154,7 @@ std::optional<Transmit> Connection::transmit_data(TimePoint now, MutableBytes ou
   const bool eliciting = write_payload(now, payload, may_send_data);
   if (payload.size() == 0) return std::nullopt;
   const std::size_t size = seal_packet(packet, payload.size());
-  detector_.on_sent(now, size, eliciting, eliciting, with_confirm);
+  detector_.on_sent(now, size, eliciting, eliciting, !heard_back_);
   if (eliciting) {
     const DataSize counted{static_cast<std::int64_t>(size)};
     controller_->on_sent(now, counted, detector_.in_flight());
