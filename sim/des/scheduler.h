@@ -15,8 +15,8 @@ namespace peerbed::sim {
 
 class Scheduler {
  public:
-  static constexpr std::size_t kManyPending = 4096;  ///< above: buckets
-  static constexpr std::size_t kFewPending = 512;    ///< below: heap again
+  static constexpr std::size_t kManyPending = 256;  ///< above: buckets
+  static constexpr std::size_t kFewPending = 32;    ///< below: heap again
 
   /// Equal times fire in scheduling order. `kind` is below 128; it comes back with the payload.
   void schedule(TimePoint at, std::uint8_t kind, std::uint64_t payload) {
