@@ -225,12 +225,18 @@ class Loader {
 
   void read_expectation(const YamlValue& entry) {
     ScenarioExpectation expectation{parse_or_note(entry), {}, {}, ""};
+    bool applies = true;
     YAML::Node kept(YAML::NodeType::Map);
     kept["that"] = expectation.that.text();
     if (entry.is_map()) {
       YamlMap map = entry.map("the expectation");
       static_cast<void>(map.required("that"));
-      expectation.on = map.texts("on");
+      read_backends(map, expectation);
+      for (const auto& [key, wanted] : map.entries("when")) {
+        const auto value = value_of(key);
+        if (!value) wanted.fail_plainly(fmt::format("neither the scenario nor --set gives '{}' a value", key));
+        applies = applies && value == wanted.text();
+      }
       for (const auto& [name, value] : map.entries("given")) expectation.given.emplace_back(name, yaml_text(value.node()));
       const auto table = map.text("table");
       const auto row = map.entries("row");
@@ -239,10 +245,17 @@ class Loader {
       if (table && !row.empty() && !file_.yaml.error()) read_row(map, *table, row, expectation);
       map.done();
     }
+    if (!applies) return;
     for (const auto& backend : expectation.on) kept["on"].push_back(backend);
     for (const auto& [name, value] : expectation.given) kept["given"][name] = value;
     resolved_expectations_.push_back(kept);
     scenario_.expectations.push_back(std::move(expectation));
+  }
+
+  void read_backends(YamlMap& map, ScenarioExpectation& expectation) {
+    static constexpr std::array<std::string_view, 4> kBackends{"sim", "ns3", "netem", "sockets"};
+    for (const auto& value : map.value("on").one_or_more())
+      if (const auto index = value.choice(kBackends)) expectation.on.emplace_back(kBackends[*index]);
   }
 
   Expectation parse_or_note(const YamlValue& entry) {
@@ -386,12 +399,19 @@ Result<SweepPlan> plan_sweep(const ScenarioRequest& request) {
     points *= axis.values.size();
     if (points > kMaxPoints) return bad_input(fmt::format("{}: the sweep has more than {} points", *path, kMaxPoints));
   }
-  // One load tells the seed and finds errors before any process is started.
+  // One load tells the seed; one for every other value finds errors before any process is started.
   auto first_request = plan.request(0, 0);
   first_request.seed = request.seed;
   const auto first = load_scenario(first_request);
   if (!first) return first.error();
   plan.seed = first->seed;
+  for (const auto& axis : plan.axes) {
+    for (std::size_t i = 1; i < axis.values.size(); ++i) {
+      auto other = first_request;
+      std::find_if(other.set.rbegin(), other.set.rend(), [&](const auto& change) { return change.first == axis.key; })->second = axis.values[i];
+      if (const auto loaded = load_scenario(other); !loaded) return loaded.error();
+    }
+  }
   return plan;
 }
 

@@ -17,7 +17,7 @@ std::string Series::to_csv() const {
   fmt::memory_buffer out;
   fmt::format_to(std::back_inserter(out), "time_s,name,value\n");
   for (const auto& point : points_)
-    fmt::format_to(std::back_inserter(out), "{:.9g},{},{:.10g}\n", to_seconds(point.at.time_since_epoch()), names_[point.name],
+    fmt::format_to(std::back_inserter(out), "{:.9g},{},{:.10g}\n", to_seconds(point.at - origin_), names_[point.name],
                    point.value);
   return fmt::to_string(out);
 }

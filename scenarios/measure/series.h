@@ -11,6 +11,7 @@ namespace peerbed {
 
 class Series {
  public:
+  explicit Series(TimePoint origin = {}) : origin_(origin) {}  ///< times are written as since then
   void add(TimePoint at, std::string_view name, double value);
   [[nodiscard]] bool empty() const { return points_.empty(); }
   /// "time_s,name,value" and one line per point, in the order in which they were added.
@@ -22,6 +23,7 @@ class Series {
     std::size_t name;
     double value;
   };
+  TimePoint origin_;
   std::vector<std::string> names_;
   std::vector<Point> points_;
 };

@@ -205,7 +205,8 @@ class BulkWorkload final : public Workload {
   [[nodiscard]] bool done() const override { return state_.failed || overdue_ || state_.answered.has_value(); }
 
   void sample(TimePoint now, Series& series) override {
-    if (plan_.deadline > Duration{} && now >= TimePoint{} + plan_.deadline && !state_.answered) overdue_ = true;
+    if (!started_at_) started_at_ = now;
+    if (plan_.deadline > Duration{} && now >= *started_at_ + plan_.deadline && !state_.answered) overdue_ = true;
     const auto* link = sender_->link();
     if (link == nullptr || !state_.ready || state_.answered) return;
     const LinkStats stats = link->stats();
@@ -253,6 +254,7 @@ class BulkWorkload final : public Workload {
   BulkState state_;
   BulkSender* sender_ = nullptr;
   bool overdue_ = false;
+  std::optional<TimePoint> started_at_;
   TimePoint sampled_at_{};
   std::int64_t sampled_bytes_ = 0;
 };

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif("PEERBED_BOTH_COMPILERS" not in os.environ,
 
 def outcome(program: Path, scenario: str, folder: Path) -> dict[str, dict]:
     """{run folder: what must be equal}."""
-    done = subprocess.run([program, "run", scenario, "--out", folder, "--events", "none", "--quiet", "--backend", "sim"],
+    done = subprocess.run([program, "run", scenario, "--out", folder, "--repeat", "1", "--events", "none", "--quiet", "--backend", "sim"],
                           capture_output=True, text=True, timeout=900, env={**os.environ, "PEERBED_ROOT": str(ROOT)})
     assert done.returncode == 0, done.stdout + done.stderr
     found = {}

@@ -1,0 +1,2 @@
+// Boost.JSON without its library: one translation unit holds the code.
+#include <boost/json/src.hpp>
