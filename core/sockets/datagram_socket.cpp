@@ -140,6 +140,24 @@ SegmentationSupport probe_segmentation() {
 DatagramBuffers::DatagramBuffers()
     : receive_area(std::make_unique_for_overwrite<std::uint8_t[]>(kMessages * kSlot)) {
   batch.reserve(kMessages);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    receive_slices[i] = {receive_area.get() + i * kSlot, 65536};
+    msghdr& header = receive_headers[i].msg_hdr;
+    header.msg_name = &receive_messages[i].address;
+    header.msg_iov = &receive_slices[i];
+    header.msg_iovlen = 1;
+    header.msg_control = receive_messages[i].control.data();
+  }
+  ready_to_receive(kMessages);
+}
+
+void DatagramBuffers::ready_to_receive(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    msghdr& header = receive_headers[i].msg_hdr;
+    header.msg_namelen = sizeof receive_messages[i].address;
+    header.msg_controllen = receive_messages[i].control.size();
+    header.msg_flags = 0;
+  }
 }
 
 // ---- life ----------------------------------------------------------------------------------------------------------
@@ -330,32 +348,22 @@ void KernelDatagramSocket::refuse(std::size_t datagrams, bool kernel_tells) {
 // ---- receiving -----------------------------------------------------------------------------------------------------
 
 void KernelDatagramSocket::receive(TimePoint now) {
-  for (std::size_t i = 0; i < DatagramBuffers::kMessages; ++i) {
-    DatagramBuffers::Message& message = buffers_.messages[i];
-    buffers_.slices[i] = {buffers_.receive_area.get() + i * DatagramBuffers::kSlot, 65536};
-    msghdr& header = buffers_.headers[i].msg_hdr;
-    header = {};
-    header.msg_name = &message.address;
-    header.msg_namelen = sizeof message.address;
-    header.msg_iov = &buffers_.slices[i];
-    header.msg_iovlen = 1;
-    header.msg_control = message.control.data();
-    header.msg_controllen = message.control.size();
-  }
   int received = -1;
   for (int attempt = 0; received < 0 && attempt < kPendingErrors; ++attempt) {
     ++loop_.counters.system_calls;
     ++loop_.counters.receive_calls;
-    received = recvmmsg(fd_.value(), buffers_.headers.data(), DatagramBuffers::kMessages, MSG_DONTWAIT, nullptr);
+    received = recvmmsg(fd_.value(), buffers_.receive_headers.data(), DatagramBuffers::kMessages, MSG_DONTWAIT, nullptr);
     if (received < 0 && errno == EAGAIN) return;
     // Else it told an error that is in the error queue as well.
   }
   if (received <= 0) return;
   buffers_.batch.clear();
   for (std::size_t i = 0; i < static_cast<std::size_t>(received); ++i) {
-    split(buffers_.headers[i], buffers_.messages[i],
-          {buffers_.receive_area.get() + i * DatagramBuffers::kSlot, buffers_.headers[i].msg_len});
+    const mmsghdr& header = buffers_.receive_headers[i];
+    split(header, buffers_.receive_messages[i],
+          {buffers_.receive_area.get() + i * DatagramBuffers::kSlot, header.msg_len});
   }
+  buffers_.ready_to_receive(static_cast<std::size_t>(received));
   loop_.counters.datagrams_received += buffers_.batch.size();
   handler_.on_datagrams(now, buffers_.batch);
 }

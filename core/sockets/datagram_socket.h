@@ -30,11 +30,19 @@ class DatagramBuffers {
     alignas(cmsghdr) std::array<std::uint8_t, kControl> control;
   };
 
-  std::unique_ptr<std::uint8_t[]> receive_area;  // not zeroed: only what datagrams touch becomes memory
+  /// Makes the first `count` headers to receive ready again: the kernel overwrites their lengths.
+  void ready_to_receive(std::size_t count);
+
+  // To send. Not shared with receiving, because a handler sends while it looks at what was received.
   std::array<mmsghdr, kMessages> headers{};
   std::array<Message, kMessages> messages{};
   std::array<iovec, kSlices> slices{};
-  std::array<std::size_t, kMessages> datagrams_in{};  ///< how many datagrams a message to send carries
+  std::array<std::size_t, kMessages> datagrams_in{};  ///< how many datagrams a message carries
+
+  std::unique_ptr<std::uint8_t[]> receive_area;  // not zeroed: only what datagrams touch becomes memory
+  std::array<mmsghdr, kMessages> receive_headers{};
+  std::array<Message, kMessages> receive_messages{};
+  std::array<iovec, kMessages> receive_slices{};
   std::vector<IncomingDatagram> batch;
 };
 
