@@ -30,13 +30,16 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     # Imported after the arguments are understood: matplotlib takes a second, and a typing error should not.
     from analysis.load import InputError, load
+
     try:
         if options.command == "report":
             from analysis import report
+
             for folder in options.folders:
                 print(report.write(load(folder)))
         elif options.command == "plot":
             from analysis import figures, report
+
             for name in options.figure or []:
                 if name not in figures.MODULES:
                     raise InputError(f"there is no figure '{name}'; there are {', '.join(figures.MODULES)}")
@@ -50,6 +53,7 @@ def main(arguments: list[str]) -> int:
                     print(target / f"{figure['name']}.png")
         else:
             from analysis import compare
+
             print(compare.table(load(options.first), load(options.second)))
     except InputError as error:
         print(f"peerbed: {error}", file=sys.stderr)

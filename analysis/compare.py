@@ -20,7 +20,7 @@ def samples(loaded: Run | Campaign) -> dict[str, tuple[str, list]]:
 
 
 def difference_ci95(first: list[float], second: list[float]) -> Interval | None:
-    """Of the difference of two means whose spreads may differ (Welch 1947); None with fewer than two values on a side."""
+    """Of the difference of two means whose spreads may differ (Welch 1947); None with one value on a side."""
     if len(first) < 2 or len(second) < 2:
         return None
     difference = float(np.mean(second) - np.mean(first))
@@ -46,7 +46,9 @@ def table(first: Run | Campaign, second: Run | Campaign) -> str:
     rows = [("metric", "A", "B", "B - A", "verdict")]
     for name in sorted(left.keys() | right.keys()):
         if name not in left or name not in right:
-            rows.append((name, *("present" if name in side else "absent" for side in (left, right)), "", "only on one side"))
+            rows.append(
+                (name, *("present" if name in side else "absent" for side in (left, right)), "", "only on one side")
+            )
             continue
         unit = left[name][0]
         a, b = finite(left[name][1]), finite(right[name][1])
@@ -57,6 +59,8 @@ def table(first: Run | Campaign, second: Run | Campaign) -> str:
         mean_a, mean_b = float(np.mean(a)), float(np.mean(b))
         relative = f" ({100 * (mean_b - mean_a) / abs(mean_a):+.1f} %)" if mean_a else ""
         verdict = "equal" if a == b else judge(a, b)
-        rows.append((name, readable(mean_a, unit), readable(mean_b, unit), readable(mean_b - mean_a, unit) + relative, verdict))
+        rows.append(
+            (name, readable(mean_a, unit), readable(mean_b, unit), readable(mean_b - mean_a, unit) + relative, verdict)
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)

@@ -1,4 +1,4 @@
-"""Run folders and campaign folders as objects and pandas frames. What is wrong with a folder is said in one sentence."""
+"""Run and campaign folders as objects and pandas frames. What is wrong with a folder is said in one sentence."""
 
 import json
 import math
@@ -78,10 +78,17 @@ class Run:
             frame = pandas.read_csv(path, dtype={"name": str})
         except (ValueError, pandas.errors.ParserError) as error:
             raise InputError(f"{path}: this is not a table: {error}") from error
-        _require(list(frame.columns) == columns, path,
-                 f"the columns are {','.join(frame.columns)} and should be {','.join(columns)}")
+        _require(
+            list(frame.columns) == columns,
+            path,
+            f"the columns are {','.join(frame.columns)} and should be {','.join(columns)}",
+        )
         for column in ("time_s", "value"):
-            _require(pandas.api.types.is_numeric_dtype(frame[column]), path, f"the column {column} holds something that is no number")
+            _require(
+                pandas.api.types.is_numeric_dtype(frame[column]),
+                path,
+                f"the column {column} holds something that is no number",
+            )
         return frame
 
     def one_series(self, name: str) -> pandas.DataFrame:
@@ -141,13 +148,22 @@ class Campaign:
 
     @cached_property
     def frame(self) -> pandas.DataFrame:
-        """One row per run and metric: the swept settings, seed, verdict, metric, unit and value (a median for distributions)."""
+        """One row per run and metric: the swept settings, seed, verdict, unit and value (a distribution's median)."""
         rows = []
         for index, point in enumerate(self.points):
             for run in point.runs:
                 for name, entry in run.metrics.items():
-                    rows.append({**point.settings, "point": index, "seed": run.results["seed"], "verdict": run.verdict,
-                                 "metric": name, "unit": entry["unit"], "value": entry.get("value", entry.get("p50"))})
+                    rows.append(
+                        {
+                            **point.settings,
+                            "point": index,
+                            "seed": run.results["seed"],
+                            "verdict": run.verdict,
+                            "metric": name,
+                            "unit": entry["unit"],
+                            "value": entry.get("value", entry.get("p50")),
+                        }
+                    )
         return pandas.DataFrame(rows)
 
 
@@ -168,27 +184,49 @@ def _check_common(path: Path, results: dict, *keys_and_types) -> None:
     for key, types in keys_and_types:
         _require(key in results, path, f"the key '{key}' is missing")
         _require(isinstance(results[key], types), path, f"the value of '{key}' has the wrong type")
-    _require(results["verdict"] in VERDICTS, path, f"the verdict '{results['verdict']}' is none of {', '.join(VERDICTS)}")
+    _require(
+        results["verdict"] in VERDICTS, path, f"the verdict '{results['verdict']}' is none of {', '.join(VERDICTS)}"
+    )
 
 
 def _check_metrics(path: Path, metrics: dict) -> None:
     for name, entry in metrics.items():
-        _require(isinstance(entry, dict) and isinstance(entry.get("unit"), str), path, f"the metric '{name}' has no unit")
+        _require(
+            isinstance(entry, dict) and isinstance(entry.get("unit"), str), path, f"the metric '{name}' has no unit"
+        )
         if "value" in entry:
-            _require(_number(entry["value"]) or isinstance(entry["value"], (str, bool)) or entry["value"] is None, path,
-                     f"the value of metric '{name}' is neither a number nor a text")
+            _require(
+                _number(entry["value"]) or isinstance(entry["value"], (str, bool)) or entry["value"] is None,
+                path,
+                f"the value of metric '{name}' is neither a number nor a text",
+            )
         else:
             missing = [key for key in SUMMARY_KEYS if not _number(entry.get(key))]
-            _require(not missing, path, f"the metric '{name}' has neither a value nor all of a distribution: {', '.join(missing)} missing")
+            _require(
+                not missing,
+                path,
+                f"the metric '{name}' has neither a value nor all of a distribution: {', '.join(missing)} missing",
+            )
 
 
 def _run_from(folder: Path, results: dict) -> Run:
     path = folder / "results.json"
-    _check_common(path, results, ("scenario", str), ("backend", str), ("seed", int), ("verdict", str), ("expectations", list),
-                  ("metrics", dict))
+    _check_common(
+        path,
+        results,
+        ("scenario", str),
+        ("backend", str),
+        ("seed", int),
+        ("verdict", str),
+        ("expectations", list),
+        ("metrics", dict),
+    )
     for entry in results["expectations"]:
-        _require(isinstance(entry, dict) and isinstance(entry.get("expr"), str) and isinstance(entry.get("ok"), bool), path,
-                 "an expectation lacks its 'expr' or 'ok'")
+        _require(
+            isinstance(entry, dict) and isinstance(entry.get("expr"), str) and isinstance(entry.get("ok"), bool),
+            path,
+            "an expectation lacks its 'expr' or 'ok'",
+        )
     _check_metrics(path, results["metrics"])
     return Run(folder, results)
 
@@ -221,7 +259,9 @@ def load(folder: str | Path) -> Run | Campaign:
         return _run_from(folder, results)
     if schema == CAMPAIGN_SCHEMA:
         return _campaign_from(folder, results)
-    raise InputError(f"{folder / 'results.json'}: the schema is {schema!r} and should be '{RUN_SCHEMA}' or '{CAMPAIGN_SCHEMA}'")
+    raise InputError(
+        f"{folder / 'results.json'}: the schema is {schema!r} and should be '{RUN_SCHEMA}' or '{CAMPAIGN_SCHEMA}'"
+    )
 
 
 def load_run(folder: str | Path) -> Run:

@@ -21,10 +21,17 @@ MOST_COLUMNS = 6
 _LARGEST_SVG = 300_000
 
 _ENGINE_ROWS = [
-    ("nodes", "nodes", ""), ("events", "events", ""), ("packets", "packets", ""), ("sim_s", "time in the network", "s"), ("wall_s", "time on the wall", "s"),
-    ("cpu_s", "processor time", "s"), ("peak_rss_bytes", "memory at its peak", "B"),
-    ("bytes_per_node", "memory per node", "B"), ("events_per_cpu_s", "events per processor second", ""),
-    ("packets_per_cpu_s", "packets per processor second", ""), ("version", "version", ""),
+    ("nodes", "nodes", ""),
+    ("events", "events", ""),
+    ("packets", "packets", ""),
+    ("sim_s", "time in the network", "s"),
+    ("wall_s", "time on the wall", "s"),
+    ("cpu_s", "processor time", "s"),
+    ("peak_rss_bytes", "memory at its peak", "B"),
+    ("bytes_per_node", "memory per node", "B"),
+    ("events_per_cpu_s", "events per processor second", ""),
+    ("packets_per_cpu_s", "packets per processor second", ""),
+    ("version", "version", ""),
     ("compiler", "compiler", ""),
 ]
 
@@ -41,8 +48,11 @@ def save(drawing: Drawing, folder: Path) -> dict:
             (folder / f"{drawing.name}.{kind}").write_bytes(images[kind])
         style.close(drawing.figure)
     kind, mime = ("svg", "image/svg+xml") if len(images["svg"]) < _LARGEST_SVG else ("png", "image/png")
-    return {"name": drawing.name, "caption": drawing.caption,
-            "data": f"data:{mime};base64,{base64.b64encode(images[kind]).decode('ascii')}"}
+    return {
+        "name": drawing.name,
+        "caption": drawing.caption,
+        "data": f"data:{mime};base64,{base64.b64encode(images[kind]).decode('ascii')}",
+    }
 
 
 def _metric_rows(run: Run) -> list[dict]:
@@ -52,20 +62,31 @@ def _metric_rows(run: Run) -> list[dict]:
         if "value" in entry:
             rows.append({"name": name, "value": readable(entry["value"], unit), "spread": ""})
         else:
-            rows.append({"name": name, "value": readable(entry["p50"], unit),
-                         "spread": f"n {entry['count']}, mean {readable(entry['mean'], unit)}, {readable(entry['min'], unit)} to"
-                                   f" {readable(entry['max'], unit)}, p90 {readable(entry['p90'], unit)},"
-                                   f" p99 {readable(entry['p99'], unit)}"})
+            rows.append(
+                {
+                    "name": name,
+                    "value": readable(entry["p50"], unit),
+                    "spread": f"n {entry['count']}, mean {readable(entry['mean'], unit)},"
+                    f" {readable(entry['min'], unit)} to"
+                    f" {readable(entry['max'], unit)}, p90 {readable(entry['p90'], unit)},"
+                    f" p99 {readable(entry['p99'], unit)}",
+                }
+            )
     return rows
 
 
 def _engine_rows(engine: dict) -> list[tuple[str, str]]:
-    rows = [(label, readable(engine[key], unit)) for key, label, unit in _ENGINE_ROWS if engine.get(key) not in (None, "")]
+    rows = [
+        (label, readable(engine[key], unit)) for key, label, unit in _ENGINE_ROWS if engine.get(key) not in (None, "")
+    ]
     if engine.get("wall_s") and engine.get("sim_s"):
         rows.append(("network seconds per wall second", readable(engine["sim_s"] / engine["wall_s"])))
     known = {key for key, _, _ in _ENGINE_ROWS}
-    rows += [(key.replace("_", " "), readable(value)) for key, value in sorted(engine.items())
-             if key not in known and isinstance(value, (int, float, str))]
+    rows += [
+        (key.replace("_", " "), readable(value))
+        for key, value in sorted(engine.items())
+        if key not in known and isinstance(value, (int, float, str))
+    ]
     return rows
 
 
@@ -81,8 +102,15 @@ def _expectation_rows(run: Run) -> list[dict]:
     rows = []
     for entry in run.expectations:
         unit = _unit_of(entry["expr"], run.metrics)
-        rows.append({"expr": entry["expr"], "value": readable(entry.get("value"), unit), "bound": readable(entry.get("bound"), unit),
-                     "note": entry.get("reason") or entry.get("from") or "", "ok": entry["ok"]})
+        rows.append(
+            {
+                "expr": entry["expr"],
+                "value": readable(entry.get("value"), unit),
+                "bound": readable(entry.get("bound"), unit),
+                "note": entry.get("reason") or entry.get("from") or "",
+                "ok": entry["ok"],
+            }
+        )
     return rows
 
 
@@ -109,38 +137,75 @@ def _cell(point: Point, metric: str) -> str:
 def _columns_of(campaign: Campaign) -> list[str]:
     """The metrics worth a column: those that expectations name, then those that differ between the points."""
     names = sorted({name for run in campaign.runs for name in run.metrics})
-    words = {word for run in campaign.runs for e in run.expectations for word in re.findall(r"[A-Za-z_][\w.-]*", e["expr"])}
+    words = {
+        word for run in campaign.runs for e in run.expectations for word in re.findall(r"[A-Za-z_][\w.-]*", e["expr"])
+    }
     words |= {word.rsplit(".", 1)[0] for word in words}
     expected = {name for name in names if name in words}
-    varying = [n for n in names if n not in expected
-               and len({str(run.value(n)) for run in campaign.runs}) > 1]
+    varying = [n for n in names if n not in expected and len({str(run.value(n)) for run in campaign.runs}) > 1]
     chosen = sorted(expected) + varying[: max(0, min(MOST_COLUMNS, 3) - len(expected))]
     return chosen[:MOST_COLUMNS]
 
 
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-                              undefined=jinja2.StrictUndefined)
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
 
 
 def _run_page(run: Run, figures: list[dict]) -> str:
     results = run.results
-    return _environment().get_template("run.html").render(
-        title=run.title, verdict=run.verdict, figures=figures, expectations=_expectation_rows(run), metrics=_metric_rows(run),
-        engine=_engine_rows(run.engine), inputs=run.inputs, replay=f"./peerbed replay {shlex.quote(str(run.folder))}",
-        facts=[("scenario", run.scenario), ("backend", results["backend"]), ("seed", str(results["seed"])),
-               *((key, str(value)) for key, value in results.get("set", {}).items()), ("digest", str(results.get("digest", "–")))],
-        reason=results.get("invalid_reason", ""), not_emulated=results.get("not_emulated", []))
+    return (
+        _environment()
+        .get_template("run.html")
+        .render(
+            title=run.title,
+            verdict=run.verdict,
+            figures=figures,
+            expectations=_expectation_rows(run),
+            metrics=_metric_rows(run),
+            engine=_engine_rows(run.engine),
+            inputs=run.inputs,
+            replay=f"./peerbed replay {shlex.quote(str(run.folder))}",
+            facts=[
+                ("scenario", run.scenario),
+                ("backend", results["backend"]),
+                ("seed", str(results["seed"])),
+                *((key, str(value)) for key, value in results.get("set", {}).items()),
+                ("digest", str(results.get("digest", "–"))),
+            ],
+            reason=results.get("invalid_reason", ""),
+            not_emulated=results.get("not_emulated", []),
+        )
+    )
 
 
 def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:
     columns = _columns_of(campaign)
-    rows = [{"settings": [str(point.settings.get(key, "–")) for key in campaign.swept], "verdict": point.verdict,
-             "runs": len(point.runs), "cells": [_cell(point, metric) for metric in columns]} for point in campaign.points]
-    failures = [{"where": ", ".join(f"{k} = {v}" for k, v in point.settings.items()), "seed": run.results["seed"],
-                 "broken": [e for e in _expectation_rows(run) if not e["ok"]],
-                 "replay": f"./peerbed replay {shlex.quote(str(run.folder))}"}
-                for point in campaign.points for run in point.runs if run.verdict != "pass"]
+    rows = [
+        {
+            "settings": [str(point.settings.get(key, "–")) for key in campaign.swept],
+            "verdict": point.verdict,
+            "runs": len(point.runs),
+            "cells": [_cell(point, metric) for metric in columns],
+        }
+        for point in campaign.points
+    ]
+    failures = [
+        {
+            "where": ", ".join(f"{k} = {v}" for k, v in point.settings.items()),
+            "seed": run.results["seed"],
+            "broken": [e for e in _expectation_rows(run) if not e["ok"]],
+            "replay": f"./peerbed replay {shlex.quote(str(run.folder))}",
+        }
+        for point in campaign.points
+        for run in point.runs
+        if run.verdict != "pass"
+    ]
     runs = campaign.runs
     totals: dict = {}
     for run in runs:
@@ -150,12 +215,29 @@ def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:
     totals.update({k: runs[0].engine[k] for k in ("version", "compiler") if runs and runs[0].engine.get(k)})
     if peaks := finite(run.engine.get("peak_rss_bytes") for run in runs):
         totals["peak_rss_bytes"] = max(peaks)
-    return _environment().get_template("campaign.html").render(
-        title=campaign.title, verdict=campaign.verdict, figures=figures, swept=campaign.swept, columns=columns, rows=rows,
-        failures=failures, engine=_engine_rows(totals), inputs=(campaign.folder / "inputs.yaml").read_text(encoding="utf-8")
-        if (campaign.folder / "inputs.yaml").is_file() else (runs[0].inputs if runs else ""),
-        facts=[("scenario", campaign.scenario), ("backend", runs[0].results["backend"] if runs else "–"),
-               ("points", str(len(campaign.points))), ("runs", str(len(runs)))])
+    return (
+        _environment()
+        .get_template("campaign.html")
+        .render(
+            title=campaign.title,
+            verdict=campaign.verdict,
+            figures=figures,
+            swept=campaign.swept,
+            columns=columns,
+            rows=rows,
+            failures=failures,
+            engine=_engine_rows(totals),
+            inputs=(campaign.folder / "inputs.yaml").read_text(encoding="utf-8")
+            if (campaign.folder / "inputs.yaml").is_file()
+            else (runs[0].inputs if runs else ""),
+            facts=[
+                ("scenario", campaign.scenario),
+                ("backend", runs[0].results["backend"] if runs else "–"),
+                ("points", str(len(campaign.points))),
+                ("runs", str(len(runs))),
+            ],
+        )
+    )
 
 
 def plot(loaded: Run | Campaign, folder: Path, only: list[str] | None = None) -> list[dict]:

@@ -55,7 +55,7 @@ def student_t_cdf(t: float, degrees: float) -> float:
 
 
 def student_t_quantile(probability: float, degrees: float) -> float:
-    """The t below which a Student variable lies with `probability`; bisection, as it is asked a few times per report."""
+    """The t below which a Student variable lies with `probability`; by bisection, as few are asked."""
     if not 0.0 < probability < 1.0 or degrees < 1:
         raise ValueError("a quantile needs a probability inside (0, 1) and at least one degree of freedom")
     if probability < 0.5:

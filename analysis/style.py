@@ -9,7 +9,15 @@ matplotlib.use("Agg")  # no display is needed or looked for
 import matplotlib.pyplot as pyplot  # noqa: E402  (the backend is chosen first)
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
 CYCLE = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 GREY = "#6b6b6b"
@@ -72,5 +80,13 @@ def close(figure) -> None:
 def legend_under_title(axes, handles) -> None:
     """In a row between title and plot, where it covers nothing."""
     axes.set_title(axes.get_title(loc="left"), pad=26)
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(handles), borderaxespad=0.3,
-                handletextpad=0.5, columnspacing=1.4, borderpad=0.0)
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=len(handles),
+        borderaxespad=0.3,
+        handletextpad=0.5,
+        columnspacing=1.4,
+        borderpad=0.0,
+    )

@@ -3,9 +3,11 @@
 import math
 import re
 
-_PREFIXED = {"bit/s": (1000.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]),
-             "B": (1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]),
-             "B/s": (1000.0, ["B/s", "kB/s", "MB/s", "GB/s"])}
+_PREFIXED = {
+    "bit/s": (1000.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]),
+    "B": (1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]),
+    "B/s": (1000.0, ["B/s", "kB/s", "MB/s", "GB/s"]),
+}
 _SECONDS = [(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")]
 
 
@@ -52,9 +54,27 @@ def readable(value, unit: str = "") -> str:
     return f"{_digits(value / divisor)} {name}".rstrip()
 
 
-_FACTORS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01, "": 1.0,
-            "bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9,
-            "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_FACTORS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "%": 0.01,
+    "": 1.0,
+    "bit/s": 1.0,
+    "kbit/s": 1e3,
+    "Mbit/s": 1e6,
+    "Gbit/s": 1e9,
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
 
 
 def quantity(text) -> float | None:

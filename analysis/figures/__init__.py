@@ -1,4 +1,4 @@
-"""One module per figure. Each has `drawings(loaded)`, which yields what it can draw of a run or campaign, perhaps nothing.
+"""One module per figure. Each has `drawings(loaded)`, which yields what it can draw of a run or campaign, or nothing.
 
 A new figure is a module here and its name in MODULES.
 """

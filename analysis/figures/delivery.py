@@ -44,8 +44,14 @@ def draw_share(times: np.ndarray, receivers: int, title: str):
             if share[-1] >= level:
                 at = x[np.searchsorted(share, level)]
                 axes.plot([at, at], [0, level], color=style.GREY, linewidth=0.8, linestyle=":")
-                axes.annotate(f"{100 * level:g} %: {at:.4g} {unit}", (at, level), xytext=(6, -12), textcoords="offset points",
-                              fontsize=8.5, color="#333333")
+                axes.annotate(
+                    f"{100 * level:g} %: {at:.4g} {unit}",
+                    (at, level),
+                    xytext=(6, -12),
+                    textcoords="offset points",
+                    fontsize=8.5,
+                    color="#333333",
+                )
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.03)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -76,6 +82,9 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
     if len(times) < FEWEST_NODES:
         return
     receivers = max((_nodes(loaded) or 0) - 1, len(times))
-    yield Drawing("delivery", f"{len(times)} of {receivers} nodes received it; each counts when its first copy arrived.",
-                  draw_share(times, receivers, "How the message spread"))
+    yield Drawing(
+        "delivery",
+        f"{len(times)} of {receivers} nodes received it; each counts when its first copy arrived.",
+        draw_share(times, receivers, "How the message spread"),
+    )
     yield Drawing("hops", "Hops that the first copy took to each node.", draw_hops(hops, "Over how many hops"))

@@ -16,8 +16,17 @@ _NAME = re.compile(r"flow\.(?P<flow>.+)\.(?P<what>[^.]+)")
 _PANELS = [
     ("rate", "bit/s", {"goodput": "goodput", "rate": "rate", "throughput": "throughput", "pacing_rate": "pacing rate"}),
     ("window", "B", {"cwnd": "congestion window", "in_flight": "in flight", "ssthresh": "slow start threshold"}),
-    ("round trip", "s", {"rtt": "round trip", "smoothed_rtt": "smoothed round trip", "srtt": "smoothed round trip",
-                         "latest_rtt": "latest sample", "min_rtt": "least round trip"}),
+    (
+        "round trip",
+        "s",
+        {
+            "rtt": "round trip",
+            "smoothed_rtt": "smoothed round trip",
+            "srtt": "smoothed round trip",
+            "latest_rtt": "latest sample",
+            "min_rtt": "least round trip",
+        },
+    ),
     ("lost packets", "", {"lost": "lost", "losses": "lost", "lost_packets": "lost", "retransmitted": "retransmitted"}),
 ]
 _COUNTERS = {"lost", "losses", "lost_packets", "retransmitted"}
@@ -42,12 +51,16 @@ def draw(run: Run, flow: str, whats: list[str]):
         figure, grid = style.new_figure(7.6, 0.9 + 1.75 * len(panels), rows=len(panels), sharex=True, squeeze=False)
         for axes, (label, unit, series) in zip(grid[:, 0], panels):
             data = {what: run.one_series(f"flow.{flow}.{what}") for what in series}
-            largest = max((frame["value"].replace([np.inf, -np.inf], np.nan).max() for frame in data.values()), default=0.0)
+            largest = max(
+                (frame["value"].replace([np.inf, -np.inf], np.nan).max() for frame in data.values()), default=0.0
+            )
             divisor, unit_name = scale_for(float(largest), unit) if np.isfinite(largest) else (1.0, unit)
             for index, (what, frame) in enumerate(data.items()):
                 time, value = frame["time_s"].to_numpy(), frame["value"].to_numpy(dtype=float)
                 if what in _COUNTERS:
-                    axes.vlines(time, 0, np.diff(value, prepend=0.0), color=style.VERMILION, linewidth=1.2, label=series[what])
+                    axes.vlines(
+                        time, 0, np.diff(value, prepend=0.0), color=style.VERMILION, linewidth=1.2, label=series[what]
+                    )
                     continue
                 shown = np.where(value < 1e15, value / divisor, np.nan)  # a threshold that was never set is "infinite"
                 axes.step(time, shown, where="post", color=style.colour_of(index), linewidth=1.3, label=series[what])
@@ -56,7 +69,9 @@ def draw(run: Run, flow: str, whats: list[str]):
             if all(what in _COUNTERS for what in series):
                 axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             if len(series) > 1:
-                axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(series), borderaxespad=0.1, borderpad=0.1)
+                axes.legend(
+                    loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(series), borderaxespad=0.1, borderpad=0.1
+                )
         grid[-1, 0].set_xlabel("time, s")
         grid[-1, 0].set_xlim(left=float(run.series["time_s"].min()))
         figure.align_ylabels(list(grid[:, 0]))
@@ -70,4 +85,8 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
     for flow, whats in list(sorted(flows_of(loaded).items()))[:MOST_FLOWS]:
         if len(loaded.one_series(f"flow.{flow}.{whats[0]}")) < 2:
             continue
-        yield Drawing(f"flow_{re.sub(r'[^A-Za-z0-9_-]', '_', flow)}", f"What the sender of flow {flow} saw.", draw(loaded, flow, whats))
+        yield Drawing(
+            f"flow_{re.sub(r'[^A-Za-z0-9_-]', '_', flow)}",
+            f"What the sender of flow {flow} saw.",
+            draw(loaded, flow, whats),
+        )

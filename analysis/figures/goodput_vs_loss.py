@@ -1,5 +1,6 @@
 """Rate of a flow against random loss, one line per congestion controller, beside the models of Mathis and Padhye."""
 
+import re
 from typing import Iterator
 
 import numpy as np
@@ -16,19 +17,40 @@ def _key(campaign: Campaign, word: str) -> str | None:
 
 
 def _goodput_metric(campaign: Campaign) -> str | None:
-    names = sorted({name for run in campaign.runs for name in run.metrics if name.startswith("flow.") and name.endswith(".goodput")})
+    names = sorted(
+        {
+            name
+            for run in campaign.runs
+            for name in run.metrics
+            if name.startswith("flow.") and name.endswith(".goodput")
+        }
+    )
     return names[0] if names else None
 
 
 def _round_trip(campaign: Campaign) -> float | None:
     """The base round trip that the models are drawn for: the least that any run's flow saw."""
-    seen = [run.metrics[name].get("min", run.metrics[name].get("value")) for run in campaign.runs
-            for name in run.metrics if name.startswith("flow.") and name.endswith(("min_rtt", ".rtt"))]
+    seen = [
+        run.metrics[name].get("min", run.metrics[name].get("value"))
+        for run in campaign.runs
+        for name in run.metrics
+        if name.startswith("flow.") and name.endswith(("min_rtt", ".rtt"))
+    ]
     return min(finite(seen), default=None)
 
 
+def _segment(campaign: Campaign) -> float:
+    """The segment that the scenario's own expectation puts into the models, so that figure and verdict agree."""
+    for run in campaign.runs:
+        for expectation in run.expectations:
+            match = re.search(r"\bmss\s*=\s*([0-9.]+)\s*B\b", expectation["expr"])
+            if match:
+                return float(match.group(1))
+    return formulas.SEGMENT_BYTES
+
+
 def collect(campaign: Campaign) -> dict[str, list[tuple[float, list[float]]]]:
-    """{controller: [(loss, rates of the runs in bit/s)]}, sorted by loss; a campaign without controllers has one line."""
+    """{controller: [(loss, rates of the runs in bit/s)]}, sorted by loss; without controllers there is one line."""
     loss_key, metric = _key(campaign, "loss"), _goodput_metric(campaign)
     controller_key = _key(campaign, "congestion")
     lines: dict[str, dict[float, list[float]]] = {}
@@ -45,7 +67,7 @@ def collect(campaign: Campaign) -> dict[str, list[tuple[float, list[float]]]]:
     return {name: sorted(points.items()) for name, points in lines.items()}
 
 
-def draw(lines: dict[str, list[tuple[float, list[float]]]], round_trip: float | None, title: str):
+def draw(lines: dict[str, list[tuple[float, list[float]]]], round_trip: float | None, segment: float, title: str):
     losses = sorted({loss for points in lines.values() for loss, _ in points if loss > 0})
     has_lossless = any(loss == 0 for points in lines.values() for loss, _ in points)
     # A logarithmic axis has no zero: the lossless point stands apart, to the left of the least loss.
@@ -60,15 +82,36 @@ def draw(lines: dict[str, list[tuple[float, list[float]]]], round_trip: float | 
             high = [max(0.0, i.high / 1e6 - m) if i else 0.0 for m, i in zip(y, intervals)]
             # The lower end of an interval may lie below zero, which a logarithmic axis cannot show.
             low = [min(e, 0.95 * m) for e, m in zip(low, y)]
-            axes.errorbar(x, y, yerr=[low, high], label=name, color=style.colour_of(index), marker=style.marker_of(index),
-                          markersize=5, capsize=3, elinewidth=1)
+            axes.errorbar(
+                x,
+                y,
+                yerr=[low, high],
+                label=name,
+                color=style.colour_of(index),
+                marker=style.marker_of(index),
+                markersize=5,
+                capsize=3,
+                elinewidth=1,
+            )
         measured = [np.mean(rates) / 1e6 for points in lines.values() for _, rates in points if np.mean(rates) > 0]
         if round_trip:
             grid = np.geomspace(losses[0], losses[-1], 100)
-            axes.plot(grid, formulas.mathis(grid, round_trip) / 1e6, color=style.GREY, linestyle="--", linewidth=1.2,
-                      label="Mathis 1997, b = 1")
-            axes.plot(grid, formulas.pftk(grid, round_trip) / 1e6, color=style.GREY, linestyle=":", linewidth=1.6,
-                      label="Padhye 1998, b = 1, T0 = 1 s")
+            axes.plot(
+                grid,
+                formulas.mathis(grid, round_trip, segment) / 1e6,
+                color=style.GREY,
+                linestyle="--",
+                linewidth=1.2,
+                label="Mathis 1997, b = 1",
+            )
+            axes.plot(
+                grid,
+                formulas.pftk(grid, round_trip, segment) / 1e6,
+                color=style.GREY,
+                linestyle=":",
+                linewidth=1.6,
+                label="Padhye 1998, b = 1, T0 = 1 s",
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_ylim(min(measured) / 2, max(measured) * 2)
@@ -96,8 +139,9 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
     if not lines or len({loss for points in lines.values() for loss, _ in points if loss > 0}) < 2:
         return
     repeats = max(len(rates) for points in lines.values() for _, rates in points)
-    round_trip = _round_trip(loaded)
+    round_trip, segment = _round_trip(loaded), _segment(loaded)
     caption = "Mean goodput" + (f" of {repeats} runs with 95 % intervals (Student's t)" if repeats > 1 else "") + "."
     if round_trip:
-        caption += f" The models are drawn for the least round trip seen, {1e3 * round_trip:.4g} ms, and {formulas.SEGMENT_BYTES} B segments."
-    yield Drawing("goodput_vs_loss", caption, draw(lines, round_trip, "Goodput against loss"))
+        caption += f" The models are drawn for the least round trip seen, {1e3 * round_trip:.4g} ms,"
+        caption += f" and {segment:g} B segments."
+    yield Drawing("goodput_vs_loss", caption, draw(lines, round_trip, segment, "Goodput against loss"))

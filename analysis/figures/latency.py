@@ -15,8 +15,11 @@ MOST_ROWS = 24
 
 
 def rows_of(run: Run) -> list[tuple[str, dict]]:
-    rows = [(name, entry) for name, entry in sorted(run.metrics.items())
-            if entry["unit"] == "s" and entry.get("count", 0) >= FEWEST_SAMPLES and entry["max"] > 0]
+    rows = [
+        (name, entry)
+        for name, entry in sorted(run.metrics.items())
+        if entry["unit"] == "s" and entry.get("count", 0) >= FEWEST_SAMPLES and entry["max"] > 0
+    ]
     # The largest samples say most when there are too many rows.
     chosen = sorted(rows, key=lambda row: (-row[1]["count"], row[0]))[:MOST_ROWS]
     return [row for row in rows if row in chosen]
@@ -29,10 +32,17 @@ def draw(rows: list[tuple[str, dict]], title: str):
     with style.applied():
         figure, axes = style.new_figure(7.4, 1.5 + 0.42 * len(rows))
         for y, (name, entry) in enumerate(reversed(rows)):
-            at = {key: max(entry[key], least) if logarithmic else entry[key] for key in ("min", "p50", "p90", "p99", "max")}
+            at = {
+                key: max(entry[key], least) if logarithmic else entry[key]
+                for key in ("min", "p50", "p90", "p99", "max")
+            }
             axes.plot([at["min"], at["max"]], [y, y], color="#9a9a9a", linewidth=1.2, solid_capstyle="butt")
             axes.plot([at["p50"], at["p90"]], [y, y], color=style.BLUE, linewidth=6, alpha=0.35, solid_capstyle="butt")
-            for key, marker, colour in (("p50", "o", style.BLUE), ("p90", "s", style.GREEN), ("p99", "D", style.VERMILION)):
+            for key, marker, colour in (
+                ("p50", "o", style.BLUE),
+                ("p90", "s", style.GREEN),
+                ("p99", "D", style.VERMILION),
+            ):
                 axes.plot(at[key], y, marker=marker, color=colour, markersize=6, linestyle="none")
         axes.set_yticks(range(len(rows)), [f"{name}  (n = {entry['count']})" for name, entry in reversed(rows)])
         axes.set_ylim(-0.7, len(rows) - 0.3)
@@ -46,8 +56,10 @@ def draw(rows: list[tuple[str, dict]], title: str):
             axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: readable(value, "s")))
         axes.set_title(title)
-        handles = [Line2D([], [], marker=m, color=c, linestyle="none", markersize=6, label=text)
-                   for text, m, c in (("median", "o", style.BLUE), ("90 %", "s", style.GREEN), ("99 %", "D", style.VERMILION))]
+        handles = [
+            Line2D([], [], marker=m, color=c, linestyle="none", markersize=6, label=text)
+            for text, m, c in (("median", "o", style.BLUE), ("90 %", "s", style.GREEN), ("99 %", "D", style.VERMILION))
+        ]
         handles.append(Line2D([], [], color="#9a9a9a", linewidth=1.2, label="least to greatest"))
         style.legend_under_title(axes, handles)
     return figure
@@ -58,4 +70,6 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
         return
     rows = rows_of(loaded)
     if rows:
-        yield Drawing("latency", "Distributions of times, with the number of samples of each.", draw(rows, "How long it took"))
+        yield Drawing(
+            "latency", "Distributions of times, with the number of samples of each.", draw(rows, "How long it took")
+        )

@@ -27,8 +27,12 @@ def _order(name: str) -> tuple:
 
 def _axes_of(campaign: Campaign) -> tuple[str, str] | None:
     """The two swept keys that name NATs."""
-    keys = [k for k in campaign.swept if re.search(r"(^|[._])nat($|[._])", k) or
-            all(_CLASS.fullmatch(str(p.settings.get(k, ""))) for p in campaign.points)]
+    keys = [
+        k
+        for k in campaign.swept
+        if re.search(r"(^|[._])nat($|[._])", k)
+        or all(_CLASS.fullmatch(str(p.settings.get(k, ""))) for p in campaign.points)
+    ]
     return (keys[0], keys[1]) if len(keys) == 2 else None
 
 
@@ -72,7 +76,9 @@ def draw(cells: dict[tuple[str, str], list[str]], title: str, labels: tuple[str,
         colours = LinearSegmentedColormap.from_list("relay-direct", [_RELAYED, "#e9e4d8", _DIRECT])
         colours.set_bad("#d0d0d0")
         axes.imshow(np.ma.masked_invalid(share), cmap=colours, vmin=0, vmax=1, aspect="auto")
-        axes.set_xticks(range(len(columns)), [c.upper() for c in columns], rotation=40, ha="right", rotation_mode="anchor")
+        axes.set_xticks(
+            range(len(columns)), [c.upper() for c in columns], rotation=40, ha="right", rotation_mode="anchor"
+        )
         axes.set_yticks(range(len(rows)), [r.upper() for r in rows])
         axes.tick_params(length=0)
         axes.grid(False)
@@ -82,7 +88,9 @@ def draw(cells: dict[tuple[str, str], list[str]], title: str, labels: tuple[str,
             for j in range(len(columns)):
                 axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=1.5))
                 light = np.isnan(share[i, j]) or share[i, j] < 0.75
-                axes.text(j, i, text[i][j], ha="center", va="center", fontsize=8.5, color="#1a1a1a" if light else "white")
+                axes.text(
+                    j, i, text[i][j], ha="center", va="center", fontsize=8.5, color="#1a1a1a" if light else "white"
+                )
         # A thicker line where the mapping class changes, so that the three by three blocks are seen.
         for names, horizontal in ((rows, True), (columns, False)):
             for k in range(1, len(names)):
@@ -112,6 +120,8 @@ def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
     direct = sum(o == "direct" for o in outcomes)
     yield Drawing(
         "punch_matrix",
-        f"{direct} of {len(outcomes)} runs ended with a direct connection. Mapping (EIM, ADM, APDM) and filtering (EIF, ADF, APDF)"
+        f"{direct} of {len(outcomes)} runs ended with a direct connection."
+        " Mapping (EIM, ADM, APDM) and filtering (EIF, ADF, APDF)"
         " in the words of RFC 4787: endpoint independent, address dependent, address and port dependent.",
-        draw(cells, "Who connects to whom through which NATs", (_axis_label(keys[0]), _axis_label(keys[1]))))
+        draw(cells, "Who connects to whom through which NATs", (_axis_label(keys[0]), _axis_label(keys[1]))),
+    )

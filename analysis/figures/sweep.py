@@ -46,13 +46,24 @@ def draw(campaign: Campaign, key: str, metric: str):
             means = np.array([np.mean(points[v]) for v in x]) / divisor
             intervals = [mean_ci95(points[v]) for v in x]
             half = [(i.high - i.low) / 2 / divisor if i else 0.0 for i in intervals]
-            axes.errorbar(x, means, yerr=half, label=name or None, color=style.colour_of(index), marker=style.marker_of(index),
-                          markersize=5, capsize=3, elinewidth=1)
+            axes.errorbar(
+                x,
+                means,
+                yerr=half,
+                label=name or None,
+                color=style.colour_of(index),
+                marker=style.marker_of(index),
+                markersize=5,
+                capsize=3,
+                elinewidth=1,
+            )
         axes.set_xscale(_axis(sorted(texts)))
         if len(texts) <= 12:
             axes.set_xticks(sorted(texts), [texts[v] for v in sorted(texts)])
             axes.minorticks_off()
-        axes.set_ylim(bottom=0 if all(v >= 0 for points in lines.values() for vs in points.values() for v in vs) else None)
+        axes.set_ylim(
+            bottom=0 if all(v >= 0 for points in lines.values() for vs in points.values() for v in vs) else None
+        )
         axes.set_xlabel(key)
         axes.set_ylabel(f"{metric}, {unit_name}" if unit_name else metric)
         axes.set_title(f"{metric} against {key.split('.')[-1]}")
@@ -69,7 +80,9 @@ def _moved(campaign: Campaign) -> list[str]:
     wanted = " ".join(e["expr"] for run in campaign.runs for e in run.expectations)
     names = []
     for name, rows in frame.groupby("metric", sort=True):
-        values = rows.assign(value=[v if isinstance(v, (int, float)) else np.nan for v in rows["value"]]).dropna(subset=["value"])
+        values = rows.assign(value=[v if isinstance(v, (int, float)) else np.nan for v in rows["value"]]).dropna(
+            subset=["value"]
+        )
         if len(values) == len(rows) and values.groupby("point")["value"].mean().nunique() > 1:
             names.append(name)
     return sorted(names, key=lambda name: (name not in wanted, name))
@@ -78,14 +91,20 @@ def _moved(campaign: Campaign) -> list[str]:
 def drawings(loaded: Run | Campaign) -> Iterator[Drawing]:
     if not isinstance(loaded, Campaign):
         return
-    numeric = [k for k in loaded.swept if k in loaded.points[0].settings
-               and all(quantity(p.settings.get(k)) is not None for p in loaded.points)
-               and len({p.settings[k] for p in loaded.points}) > 1]
+    numeric = [
+        k
+        for k in loaded.swept
+        if k in loaded.points[0].settings
+        and all(quantity(p.settings.get(k)) is not None for p in loaded.points)
+        and len({p.settings[k] for p in loaded.points}) > 1
+    ]
     if len(numeric) != 1 or numeric[0].split(".")[-1] == "loss":
         return
     expected = " ".join(e["expr"] for run in loaded.runs for e in run.expectations)
     metrics = [m for m in _moved(loaded) if m in expected][:MOST_FIGURES] or _moved(loaded)[:2]
     for metric in metrics:
         repeats = max(len(p.runs) for p in loaded.points)
-        caption = f"{metric} for each value of {numeric[0]}" + (f"; means of {repeats} runs, 95 % intervals." if repeats > 1 else ".")
+        caption = f"{metric} for each value of {numeric[0]}" + (
+            f"; means of {repeats} runs, 95 % intervals." if repeats > 1 else "."
+        )
         yield Drawing(f"sweep_{metric.replace('.', '_')}", caption, draw(loaded, numeric[0], metric))

@@ -22,7 +22,11 @@ def run_folder(tmp_path):
 def test_a_run_is_read(run_folder):
     run = load(run_folder)
     assert isinstance(run, Run) and run.verdict == "pass" and "title" in run.inputs
-    assert run.value("connect.time") == pytest.approx(0.2) and run.value("punch.outcome") == "relayed" and run.value("x") is None
+    assert (
+        run.value("connect.time") == pytest.approx(0.2)
+        and run.value("punch.outcome") == "relayed"
+        and run.value("x") is None
+    )
     window = run.one_series("flow.bulk.cwnd")
     assert len(window) == 40 and window["time_s"].is_monotonic_increasing
 
@@ -33,8 +37,13 @@ def test_a_run_without_series_has_none(tmp_path):
 
 
 def test_a_campaign_is_read_as_one_frame(tmp_path):
-    points = [({"links.wan.loss": loss}, [results({"flow.a.goodput": {"unit": "bit/s", "value": rate * seed}}, seed=seed)
-                                          for seed in (1, 2)]) for loss, rate in (("0 %", 10.0), ("1 %", 5.0))]
+    points = [
+        (
+            {"links.wan.loss": loss},
+            [results({"flow.a.goodput": {"unit": "bit/s", "value": rate * seed}}, seed=seed) for seed in (1, 2)],
+        )
+        for loss, rate in (("0 %", 10.0), ("1 %", 5.0))
+    ]
     campaign = load(write_campaign(tmp_path / "campaign", points))
     assert isinstance(campaign, Campaign) and campaign.swept == ["links.wan.loss"] and len(campaign.runs) == 4
     frame = campaign.frame
@@ -42,17 +51,20 @@ def test_a_campaign_is_read_as_one_frame(tmp_path):
     assert frame[frame["links.wan.loss"] == "1 %"]["value"].mean() == 7.5
 
 
-@pytest.mark.parametrize("changes, sentence", [
-    ({"schema": "peerbed.results/9"}, "the schema is 'peerbed.results/9'"),
-    ({"schema": None}, "the schema is None"),
-    ({"verdict": "maybe"}, "the verdict 'maybe' is none of pass, fail, invalid"),
-    ({"seed": "one"}, "the value of 'seed' has the wrong type"),
-    ({"metrics": None}, "the key 'metrics' is missing"),
-    ({"metrics": {"a": {"value": 1}}}, "the metric 'a' has no unit"),
-    ({"metrics": {"a": {"unit": "s", "count": 3, "mean": 1}}}, "min, p50, p90, p99, max missing"),
-    ({"metrics": {"a": {"unit": "s", "value": [1]}}}, "neither a number nor a text"),
-    ({"expectations": [{"expr": "a < 1"}]}, "an expectation lacks its 'expr' or 'ok'"),
-])
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"schema": "peerbed.results/9"}, "the schema is 'peerbed.results/9'"),
+        ({"schema": None}, "the schema is None"),
+        ({"verdict": "maybe"}, "the verdict 'maybe' is none of pass, fail, invalid"),
+        ({"seed": "one"}, "the value of 'seed' has the wrong type"),
+        ({"metrics": None}, "the key 'metrics' is missing"),
+        ({"metrics": {"a": {"value": 1}}}, "the metric 'a' has no unit"),
+        ({"metrics": {"a": {"unit": "s", "count": 3, "mean": 1}}}, "min, p50, p90, p99, max missing"),
+        ({"metrics": {"a": {"unit": "s", "value": [1]}}}, "neither a number nor a text"),
+        ({"expectations": [{"expr": "a < 1"}]}, "an expectation lacks its 'expr' or 'ok'"),
+    ],
+)
 def test_what_is_wrong_with_a_results_file_is_said_in_a_sentence(run_folder, changes, sentence):
     changed(run_folder, **changes)
     with pytest.raises(InputError) as error:
@@ -70,11 +82,14 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("text, sentence", [
-    ("time_s,node,value\n1,a,2\n", "the columns are time_s,node,value and should be time_s,name,value"),
-    ("time_s,name,value\n1,a,much\n", "the column value holds something that is no number"),
-    ("", "this is not a table"),
-])
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("time_s,node,value\n1,a,2\n", "the columns are time_s,node,value and should be time_s,name,value"),
+        ("time_s,name,value\n1,a,much\n", "the column value holds something that is no number"),
+        ("", "this is not a table"),
+    ],
+)
 def test_a_bad_series_file_is_said_in_a_sentence(run_folder, text, sentence):
     (run_folder / "series.csv").write_text(text)
     with pytest.raises(InputError, match=sentence):

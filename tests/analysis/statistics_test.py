@@ -7,8 +7,10 @@ from analysis import statistics
 
 
 # Two-sided 95 % points of Student's t as printed in statistical tables.
-@pytest.mark.parametrize("degrees, expected", [
-    (1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (9, 2.2622), (19, 2.0930), (30, 2.0423), (120, 1.9799)])
+@pytest.mark.parametrize(
+    "degrees, expected",
+    [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (9, 2.2622), (19, 2.0930), (30, 2.0423), (120, 1.9799)],
+)
 def test_quantiles_of_student_are_those_of_the_tables(degrees, expected):
     assert statistics.student_t_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-5)
     assert statistics.student_t_quantile(0.025, degrees) == pytest.approx(-expected, abs=5e-5)
@@ -27,11 +29,17 @@ def test_the_incomplete_beta_function_has_its_closed_forms():
     for x in (0.01, 0.3, 0.5, 0.9):
         assert statistics.incomplete_beta(1, 1, x) == pytest.approx(x, rel=1e-12)
         assert statistics.incomplete_beta(3, 1, x) == pytest.approx(x**3, rel=1e-12)
-        assert statistics.incomplete_beta(0.5, 0.5, x) == pytest.approx(2 / math.pi * math.asin(math.sqrt(x)), rel=1e-10)
+        assert statistics.incomplete_beta(0.5, 0.5, x) == pytest.approx(
+            2 / math.pi * math.asin(math.sqrt(x)), rel=1e-10
+        )
 
 
 def test_an_interval_needs_two_values():
-    assert statistics.mean_ci95([]) is None and statistics.mean_ci95([3.0]) is None and statistics.median_ci95([3.0]) is None
+    assert (
+        statistics.mean_ci95([]) is None
+        and statistics.mean_ci95([3.0]) is None
+        and statistics.median_ci95([3.0]) is None
+    )
 
 
 def test_the_interval_of_a_known_sample():
@@ -43,7 +51,9 @@ def test_the_interval_of_a_known_sample():
 def test_the_interval_covers_the_mean_in_95_of_100_samples():
     random = np.random.Generator(np.random.PCG64(7))
     trials = 4000
-    inside = sum(i.low <= 10.0 <= i.high for i in (statistics.mean_ci95(random.normal(10, 3, 6)) for _ in range(trials)))
+    inside = sum(
+        i.low <= 10.0 <= i.high for i in (statistics.mean_ci95(random.normal(10, 3, 6)) for _ in range(trials))
+    )
     # Three standard errors of a binomial share: 3 * sqrt(0.95 * 0.05 / 4000) = 0.0103.
     assert inside / trials == pytest.approx(0.95, abs=0.0104)
 

@@ -1,4 +1,4 @@
-"""The entry script, with stand-ins for the tools that it drives: what it asks of them, and what it makes of their answers."""
+"""The entry script, with stand-ins for the tools that it drives: what it asks of them, what it makes of the answers."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ CTEST = """echo "ctest $*" >>"$CALLS"
 while [ $# -gt 0 ]; do case $1 in --output-junit) file=$2 ;; esac; shift; done
 [ -n "$CPP_TESTS" ] || { echo "No tests were found!!!"; exit 8; }
 set -- $CPP_TESTS
-printf '<?xml version="1.0"?>\\n<testsuite name="x"\\n\\ttests="%s"\\n\\tfailures="%s"\\n\\tdisabled="0"\\n\\tskipped="%s"\\n>\\n</testsuite>\\n' \\
-  $1 $2 $3 >"$file"
+printf '<?xml version="1.0"?>\\n<testsuite name="x"\\n\\ttests="%s"\\n\\tfailures="%s"' $1 $2 >"$file"
+printf '\\n\\tdisabled="0"\\n\\tskipped="%s"\\n>\\n</testsuite>\\n' $3 >>"$file"
 echo "1/3 Test #1: A.Good ........   Passed    0.01 sec"
 echo "2/3 Test #2: A.Bad ........***Failed    0.01 sec"
 echo "what the test printed"
@@ -46,7 +46,12 @@ class Checkout:
         for name, text in (("cmake", CMAKE), ("ninja", NINJA), ("ctest", CTEST)):
             (tools / name).write_text("#!/bin/sh\n" + text)
             (tools / name).chmod(0o755)
-        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CALLS": str(self.calls), "CPP_TESTS": "3 0 0"}
+        self.environment = {
+            **os.environ,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "CALLS": str(self.calls),
+            "CPP_TESTS": "3 0 0",
+        }
         self.environment.pop("PEERBED_ROOT", None)
 
     def python_tests(self, text: str):
@@ -54,8 +59,14 @@ class Checkout:
         (self.root / "pytest.ini").write_text("[pytest]\npython_files = *_test.py\n")
 
     def call(self, *arguments, cwd=None, **environment):
-        return subprocess.run([self.root / "peerbed", *arguments], capture_output=True, text=True, cwd=cwd or self.root,
-                              env={**self.environment, **environment}, timeout=120)
+        return subprocess.run(
+            [self.root / "peerbed", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=cwd or self.root,
+            env={**self.environment, **environment},
+            timeout=120,
+        )
 
     def called(self) -> list[str]:
         return self.calls.read_text().splitlines() if self.calls.exists() else []
@@ -111,13 +122,16 @@ def test_the_tests_of_both_languages_are_one_sum(checkout):
     assert checkout.called()[1].endswith(" all")
 
 
-@pytest.mark.parametrize("cpp, python, last", [
-    ("5 2 0", "def test_a(): pass\n", "4 passed, 2 failed"),
-    ("5 0 0", "def test_a(): assert False\ndef test_b(): pass\n", "6 passed, 1 failed"),
-    ("5 0 0", "import nothing_of_that_name\n", "5 passed, 1 failed"),
-    ("", "def test_a(): pass\n", "1 passed, 1 failed"),  # ctest found no tests
-    ("5 0 0", "", "5 passed, 1 failed"),  # pytest found none
-])
+@pytest.mark.parametrize(
+    "cpp, python, last",
+    [
+        ("5 2 0", "def test_a(): pass\n", "4 passed, 2 failed"),
+        ("5 0 0", "def test_a(): assert False\ndef test_b(): pass\n", "6 passed, 1 failed"),
+        ("5 0 0", "import nothing_of_that_name\n", "5 passed, 1 failed"),
+        ("", "def test_a(): pass\n", "1 passed, 1 failed"),  # ctest found no tests
+        ("5 0 0", "", "5 passed, 1 failed"),  # pytest found none
+    ],
+)
 def test_a_failure_anywhere_is_a_failure(checkout, cpp, python, last):
     checkout.python_tests(python)
     done = checkout.call("test", CPP_TESTS=cpp)
@@ -138,7 +152,11 @@ def test_unknown_arguments_of_test_are_refused(checkout, arguments):
 
 
 def test_two_calls_at_once_do_not_disturb_each_other(checkout):
-    calls = [subprocess.Popen([checkout.root / "peerbed", str(i)], stdout=subprocess.PIPE, text=True, env=checkout.environment)
-             for i in range(4)]
+    calls = [
+        subprocess.Popen(
+            [checkout.root / "peerbed", str(i)], stdout=subprocess.PIPE, text=True, env=checkout.environment
+        )
+        for i in range(4)
+    ]
     assert [c.communicate(timeout=120)[0].splitlines()[0] for c in calls] == [f"<{i}>" for i in range(4)]
     assert sum(line.startswith("cmake") for line in checkout.called()) == 1

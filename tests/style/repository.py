@@ -1,4 +1,4 @@
-"""The files of the checkout that count: those that git has or would take, or all but the build's where there is no git."""
+"""The files of the checkout that count: those that git has or would take; without git, all but the build's."""
 
 import functools
 import os
@@ -19,7 +19,17 @@ def _walk() -> list[str]:
 
 @functools.cache
 def files() -> tuple[str, ...]:
-    command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    command = [
+        "git",
+        "-c",
+        f"safe.directory={ROOT}",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
     except (OSError, subprocess.CalledProcessError):

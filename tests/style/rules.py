@@ -75,9 +75,13 @@ def check_include_directions(path: str, text: str) -> Violations:
         if "/" not in included:
             yield Violation(path, line, f'"{included}" is written without its folder; includes start at the root')
         elif owner is None:
-            yield Violation(path, line, "this folder has no row in the table of include directions (tests/style/rules.py)")
+            yield Violation(
+                path, line, "this folder has no row in the table of include directions (tests/style/rules.py)"
+            )
         elif not any(included == allowed or in_folder(included, allowed) for allowed in MAY_INCLUDE[owner]):
-            yield Violation(path, line, f"{owner} must not see {str(PurePosixPath(included).parent)}: includes point one way")
+            yield Violation(
+                path, line, f"{owner} must not see {str(PurePosixPath(included).parent)}: includes point one way"
+            )
 
 
 # ---- purity of the core --------------------------------------------------------------------------------------------
@@ -90,7 +94,10 @@ _SETTING = "what a node does is decided by its configuration alone"
 _OUTPUT = "the core reports through the EventLog and counters, and opens no files"
 
 BANNED_HEADERS = [
-    (r"thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|atomic|pthread\.h", _THREAD),
+    (
+        r"thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|atomic|pthread\.h",
+        _THREAD,
+    ),
     (r"ctime|time\.h|sys/time\.h", _CLOCK),
     (r"random|sys/random\.h", _ENTROPY),
     (r"sys/.*|netinet/.*|net/.*|arpa/.*|linux/.*|unistd\.h|poll\.h|netdb\.h|ifaddrs\.h|fcntl\.h|boost/asio.*", _SOCKET),
@@ -98,17 +105,34 @@ BANNED_HEADERS = [
 ]
 
 BANNED_WORDS = [
-    (r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|clock_gettime|gettimeofday|timespec_get)\b", _CLOCK),
+    (
+        r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_clock|clock_gettime|gettimeofday|timespec_get)\b",
+        _CLOCK,
+    ),
     (r"(?:\bstd::|(?<![\w:.>])|(?<![\w)])::)time\s*\(\s*(?:nullptr|NULL|0|&)", _CLOCK),
     (r"\b__rdtsc\w*\b|\b__builtin_ia32_rdtsc\w*\b", _CLOCK),
-    (r"\bstd::(?:jthread|thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|promise|future|atomic\w*)\b", _THREAD),
+    (
+        r"\bstd::(?:jthread|thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|promise|future)\b"
+        r"|\bstd::atomic\w*",
+        _THREAD,
+    ),
     (r"\bthis_thread\b|\bpthread_\w+|\b(?:usleep|nanosleep|sleep_for|sleep_until)\b", _THREAD),
-    (r"\brandom_device\b|\bgetrandom\b|\bgetentropy\b|\brandombytes_\w+|(?<![\w.>])s?rand\s*\(|\barc4random\w*", _ENTROPY),
+    (
+        r"\brandom_device\b|\bgetrandom\b|\bgetentropy\b|\brandombytes_\w+|(?<![\w.>])s?rand\s*\(|\barc4random\w*",
+        _ENTROPY,
+    ),
     (r"\bcrypto_(?:\w+_)?(?:keygen|keypair)\b(?!_)", _ENTROPY),
     (r"\b(?:secure_)?getenv\b|\bsetenv\b|\bputenv\b|\benviron\b", _SETTING),
-    (r"(?<![\w:.>])(?:::)?(?:socket|sendto|recvfrom|sendmsg|recvmsg|sendmmsg|recvmmsg|setsockopt|getaddrinfo|if_nametoindex)\s*\(", _SOCKET),
+    (
+        r"(?<![\w:.>])(?:::)?(?:socket|sendto|recvfrom|sendm?msg|recvm?msg|setsockopt|getaddrinfo|if_nametoindex)\s*\(",
+        _SOCKET,
+    ),
     (r"\bepoll_\w+|\bioctl\s*\(", _SOCKET),
-    (r"\bstd::(?:cout|cerr|clog|printf|fprintf|puts|ofstream|ifstream|fopen)\b|(?<![\w:.>])f?printf\s*\(|\bfmt::print\w*", _OUTPUT),
+    (
+        r"\bstd::(?:cout|cerr|clog|printf|fprintf|puts|ofstream|ifstream|fopen)\b|(?<![\w:.>])f?printf\s*\("
+        r"|\bfmt::print\w*",
+        _OUTPUT,
+    ),
 ]
 
 ALLOWED = {
@@ -116,7 +140,7 @@ ALLOWED = {
     "core/base/endpoint.cpp": {"arpa/inet.h"},
     # The last words of a program that found its own bug.
     "core/base/check.h": {"cstdio", "std::fprintf"},
-    # The key file is read through its descriptor, so that the mode which was checked is that of the file which was read.
+    # The key file is read through its descriptor, so that the mode which was checked is that of what was read.
     "core/crypto/identity.cpp": {"fcntl.h", "sys/stat.h", "unistd.h"},
 }
 
@@ -153,12 +177,17 @@ def check_no_standard_distributions(path: str, text: str) -> Violations:
         return
     code = code_only(text)
     for match in _STD_RANDOM.finditer(code):
-        yield Violation(path, line_of(code, match.start()),
-                        f"{match.group()} differs between standard libraries: use RandomStream (core/env/random_stream.h)")
+        yield Violation(
+            path,
+            line_of(code, match.start()),
+            f"{match.group()} differs between standard libraries: use RandomStream (core/env/random_stream.h)",
+        )
 
 
-_HASH_CONTAINER = r"(?:std::unordered_(?:multi)?(?:map|set)|(?:boost::)?(?:unordered|concurrent)_(?:flat|node)_(?:map|set)" \
-                  r"|boost::unordered_(?:multi)?(?:map|set))"
+_HASH_CONTAINER = (
+    r"(?:std::unordered_(?:multi)?(?:map|set)|(?:boost::)?(?:unordered|concurrent)_(?:flat|node)_(?:map|set)"
+    r"|boost::unordered_(?:multi)?(?:map|set))"
+)
 _ORDER_REMARK = re.compile(r"//\s*order: does not matter because \S+")
 
 
@@ -203,7 +232,7 @@ def _range_of(head: str) -> str | None:
 
 
 def check_no_hash_order(path: str, text: str, read_file: ReadFile = lambda path: None) -> Violations:
-    """Nothing may depend on the order of a hash container: it differs between libraries, sizes and insertion histories."""
+    """Nothing may depend on the order of a hash container: it differs between libraries, sizes and histories."""
     if not is_cpp(path) or not in_folder(path, "core", "sim", "topologies", "scenarios", "netem"):
         return
     code = code_only(text)
@@ -222,8 +251,12 @@ def check_no_hash_order(path: str, text: str, read_file: ReadFile = lambda path:
         line = line_of(code, position)
         if line not in reported and not _has_order_remark(text, line):
             reported.add(line)
-            yield Violation(path, line, f"'{name}' is a hash container: its order must not be walked"
-                                        " (if it is harmless, say `// order: does not matter because …`)")
+            yield Violation(
+                path,
+                line,
+                f"'{name}' is a hash container: its order must not be walked"
+                " (if it is harmless, say `// order: does not matter because …`)",
+            )
 
     for match in re.finditer(r"\bfor\s*\(", code):
         end = balanced(code, match.end() - 1, "(", ")")
@@ -231,7 +264,9 @@ def check_no_hash_order(path: str, text: str, read_file: ReadFile = lambda path:
         last = re.search(r"(\w+)\s*$", over or "")
         if last and last.group(1) in names:
             yield from violation(match.start(), last.group(1))
-    for match in re.finditer(r"\b(\w+)\s*(?:\.|->)\s*c?(?:begin|visit_all)\s*\(|\bstd::(?:ranges::)?c?begin\s*\(\s*(\w+)\s*\)", code):
+    for match in re.finditer(
+        r"\b(\w+)\s*(?:\.|->)\s*c?(?:begin|visit_all)\s*\(|\bstd::(?:ranges::)?c?begin\s*\(\s*(\w+)\s*\)", code
+    ):
         name = match.group(1) or match.group(2)
         if name in names:
             yield from violation(match.start(), name)
@@ -247,15 +282,19 @@ def check_no_pointer_order(path: str, text: str) -> Violations:
     for match in _POINTER_KEY.finditer(code):
         line = line_of(code, match.start())
         if not _has_order_remark(text, line):
-            yield Violation(path, line, "a container ordered by addresses is walked differently in every run: key it by an id")
+            yield Violation(
+                path, line, "a container ordered by addresses is walked differently in every run: key it by an id"
+            )
 
 
-_DRAW = re.compile(r"\b\w*(?:random|rng)\w*(?:\(\))?\s*(?:\.|->)\s*(?:next|below|between|uniform|chance|exponential|normal)\s*\(",
-                   re.IGNORECASE)
+_DRAW = re.compile(
+    r"\b\w*(?:random|rng)\w*(?:\(\))?\s*(?:\.|->)\s*(?:next|below|between|uniform|chance|exponential|normal)\s*\(",
+    re.IGNORECASE,
+)
 
 
 def check_draws_are_sequenced(path: str, text: str) -> Violations:
-    """Arguments and most operands are evaluated in an order of the compiler's choice, so g++ and clang would draw differently."""
+    """Arguments and most operands are evaluated in an order of the compiler's choice; g++ and clang differ."""
     if not is_cpp(path):
         return
     code = code_only(text)
@@ -263,8 +302,11 @@ def check_draws_are_sequenced(path: str, text: str) -> Violations:
     for first, second in zip(draws, draws[1:]):
         between = code[first.end() : second.start()]
         if not re.search(r"[;{}?]|&&|\|\||(?<!:):(?!:)", between):
-            yield Violation(path, line_of(code, second.start()),
-                            "two draws in one expression: their order is the compiler's choice, so give each its own statement")
+            yield Violation(
+                path,
+                line_of(code, second.start()),
+                "two draws in one expression: their order is the compiler's choice, so give each its own statement",
+            )
 
 
 # ---- shape ---------------------------------------------------------------------------------------------------------
@@ -279,8 +321,11 @@ def check_sizes(path: str, text: str) -> Violations:
     if is_cpp(path):
         for function in functions(code_only(text)):
             if function.lines > MAX_FUNCTION_LINES:
-                yield Violation(path, function.first_line,
-                                f"{function.name} has {function.lines} lines, {MAX_FUNCTION_LINES} are the most")
+                yield Violation(
+                    path,
+                    function.first_line,
+                    f"{function.name} has {function.lines} lines, {MAX_FUNCTION_LINES} are the most",
+                )
 
 
 def check_header_guard(path: str, text: str) -> Violations:
@@ -289,8 +334,11 @@ def check_header_guard(path: str, text: str) -> Violations:
 
 
 def check_no_tabs(path: str, text: str) -> Violations:
-    if not (is_cpp(path) or path.endswith((".py", ".yaml", ".yml", ".md", ".cmake", ".txt", ".json", ".html", ".ini"))
-            or path in ("peerbed", ".ci/run")):
+    if not (
+        is_cpp(path)
+        or path.endswith((".py", ".yaml", ".yml", ".md", ".cmake", ".txt", ".json", ".html", ".ini"))
+        or path in ("peerbed", ".ci/run")
+    ):
         return
     if in_folder(path, "tests/data", "topologies/data"):
         return  # carried over as they are
@@ -302,9 +350,13 @@ def check_no_tabs(path: str, text: str) -> Violations:
 # Spelled in two halves, so that this file does not break its own rule.
 _MACHINE = re.compile(r"(?<![\w.])/(?:wo" r"rk|ro" r"ot|home/\w+|Users/\w+)/")
 _REGISTRY = re.compile(
-    r"\b(?:py" r"pi\.(?:org|python\.org)|files\.pythonhosted\.org|registry\.npm" r"js\.org|registry\.yarnpkg\.com|crates\.i" r"o"
+    r"\b(?:py"
+    r"pi\.(?:org|python\.org)|files\.pythonhosted\.org|registry\.npm"
+    r"js\.org|registry\.yarnpkg\.com|crates\.i"
+    r"o"
     r"|proxy\.golang\.org|repo1?\.maven\.(?:org|apache\.org)|(?:deb|security)\.debian\.org|archive\.ubuntu\.com"
-    r"|docker\.io|ghcr\.io|[\w.-]*(?:artifact" r"ory|nexus|pypi-?(?:mirror|proxy))[\w-]*\.[\w.-]+)\b"
+    r"|docker\.io|ghcr\.io|[\w.-]*(?:artifact"
+    r"ory|nexus|pypi-?(?:mirror|proxy))[\w-]*\.[\w.-]+)\b"
 )
 
 
@@ -313,7 +365,9 @@ def check_names_no_machine(path: str, text: str) -> Violations:
         if _MACHINE.search(line):
             yield Violation(path, number, "a path of one machine")
         if _REGISTRY.search(line):
-            yield Violation(path, number, "the name of a package registry: what is installed from where is the system's business")
+            yield Violation(
+                path, number, "the name of a package registry: what is installed from where is the system's business"
+            )
 
 
 # A drawing has lines or arrows between names.
