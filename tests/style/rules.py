@@ -293,6 +293,10 @@ _DRAW = re.compile(
 )
 
 
+def _at_top_level(statement: str) -> bool:
+    return statement.count("(") == statement.count(")")
+
+
 def check_draws_are_sequenced(path: str, text: str) -> Violations:
     """Arguments and most operands are evaluated in an order of the compiler's choice; g++ and clang differ."""
     if not is_cpp(path):
@@ -301,6 +305,10 @@ def check_draws_are_sequenced(path: str, text: str) -> Violations:
     draws = list(_DRAW.finditer(code))
     for first, second in zip(draws, draws[1:]):
         between = code[first.end() : second.start()]
+        start = max(code.rfind(c, 0, first.start()) for c in ";{}") + 1
+        # `a = draw(), b = draw()`: a comma outside of all brackets is no argument list.
+        if any(_at_top_level(code[start : first.end() + i]) for i, c in enumerate(between) if c == ","):
+            continue
         if not re.search(r"[;{}?]|&&|\|\||(?<!:):(?!:)", between):
             yield Violation(
                 path,
