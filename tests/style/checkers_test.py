@@ -255,6 +255,7 @@ def test_keys_that_are_addresses_are_found():
     "statement",
     [
         "f(random_.below(3), random_.below(4));",
+        "if (random.below(3) == random.below(4)) return;",
         "const auto a = f(int(random_.below(3)), random_.below(4));",
         "const auto x = random.uniform() - random.uniform();",
         "f(random().next(),\n  random().next());",
@@ -271,6 +272,7 @@ def test_two_draws_in_one_expression_are_found(statement):
         "const auto x = early ? random.below(3) : random.below(4);",
         "if (random.chance(p) && random.chance(q)) {}",
         "const Pair p{random.below(3)};",
+        "if (random.chance(0.5)) x = random.below(3);",
         "const auto a = int(random.below(3)), b = int(random.below(4));",
     ],
 )

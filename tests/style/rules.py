@@ -309,6 +309,9 @@ def check_draws_are_sequenced(path: str, text: str) -> Violations:
         # `a = draw(), b = draw()`: a comma outside of all brackets is no argument list.
         if any(_at_top_level(code[start : first.end() + i]) for i, c in enumerate(between) if c == ","):
             continue
+        condition = re.match(r"\s*(?:else\s+)?(?:if|while|switch)\s*(?:constexpr\s*)?\(", code[start:])
+        if condition and first.start() < balanced(code, start + condition.end() - 1, "(", ")") < second.start():
+            continue  # the condition comes before what it decides
         if not re.search(r"[;{}?]|&&|\|\||(?<!:):(?!:)", between):
             yield Violation(
                 path,
