@@ -47,7 +47,8 @@ void datagrams(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(receiver.bytes));
   state.counters["syscalls/packet"] = static_cast<double>(ca.system_calls + cb.system_calls) / packets;
   state.counters["packets/send"] = static_cast<double>(ca.datagrams_sent) / static_cast<double>(ca.send_calls);
-  state.counters["packets/receive"] = static_cast<double>(cb.datagrams_received) / static_cast<double>(cb.receive_calls);
+  state.counters["packets/receive"] =
+      static_cast<double>(cb.datagrams_received) / static_cast<double>(cb.receive_calls);
 }
 BENCHMARK(datagrams)
     ->ArgNames({"offload", "batch", "size"})

@@ -85,7 +85,7 @@ std::uint16_t mtu_of(const sock_extended_err& e) {
 
 /// What send() may meet that an earlier datagram caused: the kernel hands an ICMP error to whatever call comes next.
 bool may_be_pending(int error, std::size_t payload) {
-  // Every interface takes this much with IPv6 (RFC 8200 §5), so its own size is not what a smaller datagram suffers from.
+  // Every interface takes this much with IPv6 (RFC 8200 §5), so a smaller datagram does not suffer from its own size.
   // Asking again for a larger one would report it twice.
   if (error == EMSGSIZE) return payload <= 1280 - 48;
   return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EPROTO ||
@@ -352,7 +352,8 @@ void KernelDatagramSocket::receive(TimePoint now) {
   for (int attempt = 0; received < 0 && attempt < kPendingErrors; ++attempt) {
     ++loop_.counters.system_calls;
     ++loop_.counters.receive_calls;
-    received = recvmmsg(fd_.value(), buffers_.receive_headers.data(), DatagramBuffers::kMessages, MSG_DONTWAIT, nullptr);
+    received = recvmmsg(fd_.value(), buffers_.receive_headers.data(), DatagramBuffers::kMessages, MSG_DONTWAIT,
+                        nullptr);
     if (received < 0 && errno == EAGAIN) return;
     // Else it told an error that is in the error queue as well.
   }

@@ -17,8 +17,8 @@ class DatagramBuffers {
  public:
   static constexpr std::size_t kMessages = 64;  ///< per system call
   static constexpr std::size_t kSlices = 1024;  ///< of all messages of one sendmmsg
-  /// One UDP payload of any size, or what GRO merged, fits. The odd part keeps the slots' first lines, which are all that
-  /// small datagrams touch, out of each other's cache sets.
+  /// One UDP payload of any size, or what GRO merged, fits. The odd part keeps the slots' first lines, which are all
+  /// that small datagrams touch, out of each other's cache sets.
   static constexpr std::size_t kSlot = 65536 + 4096 + 192;
   /// Holds ECN, TTL and segment size; or ECN, local address and segment size.
   static constexpr std::size_t kControl = 128;

@@ -40,7 +40,7 @@ class EventLoop {
   void change(Token token, int fd, std::uint32_t events);
   void remove(Token token, int fd);
   [[nodiscard]] bool is_alive(Token token) const;
-  /// Calls on_deferred in the next turn, or later in this one: what a call learnt, it may not call back itself (rule 1).
+  /// Calls on_deferred in the next turn, or later in this one: what a call learnt, it may not tell itself (rule 1).
   void defer(Token token);
 
   void arm(TimerHeap::Entry& entry, TimePoint deadline);

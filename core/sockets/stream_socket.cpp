@@ -304,7 +304,8 @@ void KernelStreamListener::on_events(TimePoint now, std::uint32_t) {
     KernelStreamSocket* const accepted = stream.get();
     const EventLoop::Token accepted_token = accepted->token();
     handler_.on_accepted(now, std::move(stream));
-    PEERBED_CHECK(!loop.is_alive(accepted_token) || accepted->has_handler(), "on_accepted kept a socket without a handler");
+    PEERBED_CHECK(!loop.is_alive(accepted_token) || accepted->has_handler(),
+                  "on_accepted kept a socket without a handler");
     if (!loop.is_alive(token)) return;
   }
 }

@@ -41,7 +41,9 @@ TYPED_TEST_P(DatagramConformance, EverySizeArrivesWhole) {  // rule 6
       EXPECT_EQ(a->send(b->local(), sent.back()), 1U);
     }
     ASSERT_TRUE(this->until([&] { return b->received.size() == sent.size(); }));
-    for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(b->received[i].payload, sent[i]) << "size " << sent[i].size();
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      EXPECT_EQ(b->received[i].payload, sent[i]) << "size " << sent[i].size();
+    }
   }
 }
 

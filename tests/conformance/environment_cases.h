@@ -74,7 +74,8 @@ TYPED_TEST_P(EnvironmentConformance, TheHostsOwnAddressesAreListedInAStableOrder
 
 TYPED_TEST_P(EnvironmentConformance, EventsCanBeRecorded) {
   Environment& env = this->world.host(0);
-  env.events().record(this->world.now(), "conformance.event", {{"number", std::int64_t{1}}, {"text", std::string_view("x")}});
+  env.events().record(this->world.now(), "conformance.event",
+                      {{"number", std::int64_t{1}}, {"text", std::string_view("x")}});
   EXPECT_EQ(&env.events(), &env.events());
 }
 
@@ -119,7 +120,8 @@ std::string trace_of_a_run(std::uint64_t seed) {
   timer.then = [&](TimePoint now) {
     note(now, "timer", timer.fired.size());
     const Bytes payload = pattern(static_cast<std::size_t>(random.between(0, 1200)));
-    std::vector<OutgoingDatagram> batch(static_cast<std::size_t>(random.between(1, 8)), {b.local(), payload, Ecn::ect0, 0});
+    const auto count = static_cast<std::size_t>(random.between(1, 8));
+    const std::vector<OutgoingDatagram> batch(count, {b.local(), payload, Ecn::ect0, 0});
     note(now, "taken", a.send(batch));
     if (timer.fired.size() < 50) timer.timer->arm(now + Duration(random.between(0, 3'000'000)));
   };

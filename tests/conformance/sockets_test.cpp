@@ -32,7 +32,8 @@ class SocketWorld {
   Environment& host(std::size_t h) { return *hosts_[h]; }
   /// All of 127.0.0.0/8 is this machine; IPv6 has one loopback address, so there the hosts differ by their ports only.
   IpAddress address(std::size_t h, Family family) {
-    return family == Family::v4 ? IpAddress::v4(127, 0, 0, static_cast<std::uint8_t>(h + 2)) : IpAddress::loopback(family);
+    if (family == Family::v6) return IpAddress::loopback(family);
+    return IpAddress::v4(127, 0, 0, static_cast<std::uint8_t>(h + 2));
   }
   TimePoint now() { return hosts_[0]->now(); }
 

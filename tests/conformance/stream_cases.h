@@ -173,7 +173,8 @@ TYPED_TEST_P(StreamConformance, SmallWritesKeepTheirOrder) {
     if (timer->fired.size() < 20) this->arm(*timer, now + 1ms);
   };
   this->arm(*timer, this->world.now());
-  ASSERT_TRUE(this->until([&] { return timer->fired.size() == 20 && pair.server->incoming.size() == expected.size(); }));
+  ASSERT_TRUE(this->until(
+      [&] { return timer->fired.size() == 20 && pair.server->incoming.size() == expected.size(); }));
   EXPECT_EQ(pair.server->text(), expected);
 }
 
@@ -285,7 +286,8 @@ TYPED_TEST_P(StreamConformance, TheSameConnectionCannotBeOpenedTwice) {
   }
   EXPECT_FALSE(first->is_closed());
   first->send(as_bytes("unharmed"));
-  ASSERT_TRUE(this->until([&] { return listener->accepted.size() == 1 && listener->accepted[0]->text() == "unharmed"; }));
+  ASSERT_TRUE(this->until(
+      [&] { return listener->accepted.size() == 1 && listener->accepted[0]->text() == "unharmed"; }));
 }
 
 TYPED_TEST_P(StreamConformance, ALocalAddressOfNobodyCannotBeUsed) {

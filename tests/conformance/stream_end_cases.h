@@ -19,7 +19,7 @@ TYPED_TEST_P(StreamEndConformance, AfterShutdownDataStillFlowsTheOtherWay) {  //
     EXPECT_EQ(pair.server->text(), "request");
     EXPECT_FALSE(pair.server->is_closed());
     const BytesView more = as_bytes("more");
-    EXPECT_EQ(call([&] { return pair.client->socket->send({&more, 1}); }), 0U) << "nothing is taken after shutdown_send";
+    EXPECT_EQ(call([&] { return pair.client->socket->send({&more, 1}); }), 0U) << "nothing is taken after the FIN";
     this->world.run_for(kQuiet);
     EXPECT_FALSE(pair.client->is_closed());
     pair.server->outgoing = pattern(300'000);

@@ -195,7 +195,16 @@ bool introduce_neighbour() {
   return ioctl(s.value(), SIOCSARP, &request) == 0;
 }
 
-enum LonelyOutcome : int { kGood = 0, kNoNetwork = 10, kNeverRefused, kNoSkip, kEarlyWord, kNoWord, kStillRefused, kTooManyWords };
+enum LonelyOutcome : int {
+  kGood = 0,
+  kNoNetwork = 10,
+  kNeverRefused,
+  kWrongCount,
+  kEarlyWord,
+  kNoWord,
+  kStillRefused,
+  kTooManyWords,
+};
 
 int refuse_and_recover() {
   if (!enter_lonely_network()) return kNoNetwork;
@@ -210,7 +219,7 @@ int refuse_and_recover() {
   std::size_t taken = batch.size();
   for (int i = 0; i < 20 && taken == batch.size(); ++i) taken = (*socket)->send(batch);
   if (taken == batch.size()) return kNeverRefused;
-  if ((*environment)->counters().datagrams_refused != batch.size() - taken) return kNoSkip;
+  if ((*environment)->counters().datagrams_refused != batch.size() - taken) return kWrongCount;
   (*environment)->run_for(20ms);
   if (handler.writable != 0) return kEarlyWord;
   if (!introduce_neighbour()) return kNoNetwork;

@@ -139,8 +139,8 @@ TEST_F(SocketEnvironmentTest, RunUntilEndsInTimeAndFiresWhatIsDue) {
 }
 
 TEST_F(SocketEnvironmentTest, TimersAreFinerThanAMillisecond) {
-  // epoll's own time-out counts milliseconds; the timer descriptor counts nanoseconds. The best of many is judged, because
-  // a busy machine may delay any one of them.
+  // epoll's own time-out counts milliseconds; the timer descriptor counts nanoseconds. The best of many is judged,
+  // because a busy machine may delay any one of them.
   CountingTimer handler;
   const auto timer = a->make_timer(handler);
   Duration best = 1s;
@@ -201,7 +201,8 @@ TEST_F(SocketEnvironmentTest, TheHostsAddressesHoldNoLoopbackUnlessNothingElse) 
   const std::vector<IpAddress> addresses = a->local_addresses();
   ASSERT_FALSE(addresses.empty());
   EXPECT_TRUE(std::is_sorted(addresses.begin(), addresses.end()));
-  const auto loopbacks = std::count_if(addresses.begin(), addresses.end(), [](const auto& x) { return x.is_loopback(); });
+  const auto loopbacks =
+      std::count_if(addresses.begin(), addresses.end(), [](const auto& x) { return x.is_loopback(); });
   EXPECT_TRUE(loopbacks == 0 || loopbacks == std::ssize(addresses));
 }
 
