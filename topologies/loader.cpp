@@ -23,7 +23,8 @@ constexpr LinkDirection kLan{.rate = DataRate{1'000'000'000}, .delay = 100us};
 
 bool is_name(std::string_view name) {
   const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
   };
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), allowed) && name.front() != '.' &&
          name.back() != '.' && name.find("..") == std::string_view::npos;
@@ -47,7 +48,8 @@ class Reader {
     for (const auto& [name, value] : root.entries("links")) read_link(name, value);
     root.done();
     if (file_.error()) return *file_.error();
-    if (std::none_of(topology_.nodes.begin(), topology_.nodes.end(), [](const NodeSpec& n) { return n.kind == NodeKind::host; })) {
+    if (std::none_of(topology_.nodes.begin(), topology_.nodes.end(),
+                     [](const NodeSpec& n) { return n.kind == NodeKind::host; })) {
       return bad_input(fmt::format("{}: the topology has no hosts", file_name_));
     }
     if (auto fault = complete_structure(topology_)) return located(*fault);
@@ -63,7 +65,8 @@ class Reader {
     return bad_input(fmt::format("{}: {}", place.where(), fault.sentence));
   }
 
-  NodeSpec& add_node(const std::string& name, NodeKind kind, const YamlValue& place, FamilyWish wish = FamilyWish::automatic) {
+  NodeSpec& add_node(const std::string& name, NodeKind kind, const YamlValue& place,
+                     FamilyWish wish = FamilyWish::automatic) {
     if (!is_name(name)) {
       place.fail_plainly(fmt::format("'{}' is no name; use up to 64 letters, digits, '-', '_' and '.'", name));
     }
@@ -203,7 +206,8 @@ class Reader {
   }
 
   void read_link(const std::string& name, const YamlValue& value) {
-    if (!is_name(name)) value.fail_plainly(fmt::format("'{}' is no name; use up to 64 letters, digits, '-', '_' and '.'", name));
+    if (!is_name(name))
+      value.fail_plainly(fmt::format("'{}' is no name; use up to 64 letters, digits, '-', '_' and '.'", name));
     YamlMap map = value.map(fmt::format("link '{}'", name));
     if (const auto made = generated_.find(name); made != generated_.end()) {
       for (const char* end : {"from", "to"}) {
@@ -240,7 +244,9 @@ class Reader {
         if (wanted) {
           const auto name = wanted->text();
           const auto known = regions.find(name.value_or(""));
-          if (!known) wanted->fail(fmt::format("'{}' is no region of {}{}", name.value_or(""), *end, did_you_mean(name.value_or(""), regions.names)));
+          if (!known)
+            wanted->fail(fmt::format("'{}' is no region of {}{}", name.value_or(""), *end,
+                                     did_you_mean(name.value_or(""), regions.names)));
           region = known.value_or(0);
           used = true;
         } else {
@@ -248,7 +254,8 @@ class Reader {
         }
         topology_.clouds[found->second].region_of.push_back(region);
       }
-      if (wanted && !used) wanted->fail(fmt::format("link '{}' does not lead to a cloud, so it has no region", link.name));
+      if (wanted && !used)
+        wanted->fail(fmt::format("link '{}' does not lead to a cloud, so it has no region", link.name));
     }
   }
 
@@ -341,7 +348,8 @@ Result<void> apply_override(YamlFile& file, const YamlOverride& change) {
 
 }  // namespace
 
-Result<Topology> parse_topology(std::string_view text, const std::string& file_name, std::span<const YamlOverride> overrides) {
+Result<Topology> parse_topology(std::string_view text, const std::string& file_name,
+                                std::span<const YamlOverride> overrides) {
   auto file = YamlFile::parse(text, file_name);
   if (!file) return file.error();
   for (const YamlOverride& change : overrides) {
@@ -378,7 +386,8 @@ std::vector<CatalogEntry> catalog_topologies() {
     }
     entries.push_back(std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(), [](const CatalogEntry& a, const CatalogEntry& b) { return a.name < b.name; });
+  std::sort(entries.begin(), entries.end(),
+            [](const CatalogEntry& a, const CatalogEntry& b) { return a.name < b.name; });
   return entries;
 }
 

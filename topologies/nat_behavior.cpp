@@ -69,12 +69,14 @@ constexpr std::array kNamedNats{
              pair_of(endpoint_independent, address_and_port_dependent)},
     NamedNat{"symmetric", "apdm/apdf: another external port for every endpoint that is sent to",
              pair_of(address_and_port_dependent, address_and_port_dependent)},
-    NamedNat{"linux",
-             "nftables masquerade on an idle router: eim/apdf, preserves ports, UDP 30 s, 120 s once answered; its port "
-             "change on collisions and its early-inbound race are not modelled",
-             linux_masquerade()},
+    NamedNat{
+        "linux",
+        "nftables masquerade on an idle router: eim/apdf, preserves ports, UDP 30 s, 120 s once answered; its port "
+        "change on collisions and its early-inbound race are not modelled",
+        linux_masquerade()},
     NamedNat{"pf", "OpenBSD pf, pfSense, OPNsense: apdm/apdf, random ports 50001-65535, UDP 60 s", pf()},
-    NamedNat{"cellular", "a mobile carrier's symmetric NAT: apdm/apdf, random ports, UDP 65 s (median of Richter et al., IMC 2016)",
+    NamedNat{"cellular",
+             "a mobile carrier's symmetric NAT: apdm/apdf, random ports, UDP 65 s (median of Richter et al., IMC 2016)",
              cellular()},
 };
 
@@ -93,7 +95,8 @@ Result<NatBehavior> parse_nat_behavior(std::string_view text) {
     return bad_input(fmt::format("'{}' is no NAT type{}{}", text, did_you_mean(text, names),
                                  nearest(text, names) ? "" : "; or write mapping/filtering, such as 'eim/apdf'"));
   }
-  const std::string_view mapping = std::string_view(word).substr(0, slash), filtering = std::string_view(word).substr(slash + 1);
+  const std::string_view mapping = std::string_view(word).substr(0, slash),
+                         filtering = std::string_view(word).substr(slash + 1);
   const auto known_mapping = std::find(kMappings.begin(), kMappings.end(), mapping);
   if (known_mapping == kMappings.end()) {
     return bad_input(fmt::format("'{}' is no NAT mapping{}", mapping, did_you_mean(mapping, kMappings)));

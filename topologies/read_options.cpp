@@ -140,18 +140,21 @@ Result<Regions> load_regions(const std::string& folder) {
     if (error != std::errc{} || end != text.data() + text.size() || weight < 1 || weight > 1'000'000'000) {
       return bad_input(fmt::format("{}: '{}' is no weight", row.where, text));
     }
-    if (regions.find(row.fields[0])) return bad_input(fmt::format("{}: region '{}' stands twice", row.where, row.fields[0]));
+    if (regions.find(row.fields[0]))
+      return bad_input(fmt::format("{}: region '{}' stands twice", row.where, row.fields[0]));
     regions.names.push_back(row.fields[0]);
     regions.weights.push_back(weight);
   }
   const std::size_t n = regions.names.size();
-  if (n == 0 || n > kMaxRegions) return bad_input(fmt::format("{}/regions.csv: must have 1 to {} regions", folder, kMaxRegions));
+  if (n == 0 || n > kMaxRegions)
+    return bad_input(fmt::format("{}/regions.csv: must have 1 to {} regions", folder, kMaxRegions));
   regions.delay.assign(n, std::vector<Duration>(n, kNotGiven));
   for (const CsvRow& row : *latencies) {
     const auto from = regions.find(row.fields[0]), to = regions.find(row.fields[1]);
     if (!from || !to) return bad_input(fmt::format("{}: '{}' is no region", row.where, row.fields[from ? 1 : 0]));
     const auto delay = parse_duration(row.fields[2] + " ms");
-    if (!delay || *delay > kLongestDelay) return bad_input(fmt::format("{}: '{}' is no delay", row.where, row.fields[2]));
+    if (!delay || *delay > kLongestDelay)
+      return bad_input(fmt::format("{}: '{}' is no delay", row.where, row.fields[2]));
     regions.delay[*from][*to] = *delay;
   }
   return regions;
@@ -196,7 +199,8 @@ void read_region_delays(const YamlValue& value, Regions& regions) {
       const auto to = known(to_name, cell);
       const auto delay = cell.duration();
       if (!to || !delay) return;
-      if (*delay > kLongestDelay) cell.fail(fmt::format("'{}' is above {}", to_string(*delay), to_string(kLongestDelay)));
+      if (*delay > kLongestDelay)
+        cell.fail(fmt::format("'{}' is above {}", to_string(*delay), to_string(kLongestDelay)));
       regions.delay[*from][*to] = *delay;
     }
   }
@@ -326,7 +330,9 @@ Regions read_regions(YamlMap& map, const std::string& file_name) {
 }
 
 RegionDealer::RegionDealer(std::vector<std::int64_t> weights)
-    : weights_(std::move(weights)), dealt_(weights_.size()), total_(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0})) {}
+    : weights_(std::move(weights)),
+      dealt_(weights_.size()),
+      total_(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0})) {}
 
 std::size_t RegionDealer::next() {
   ++count_;

@@ -1,4 +1,5 @@
-// The parts of a topology file that occur in several places: the settings of a link, of a NAT, and of a cloud's regions.
+// The parts of a topology file that occur in several places: the settings of a link, of a NAT, and of a cloud's
+// regions.
 #pragma once
 
 #include <optional>
@@ -32,11 +33,12 @@ struct Regions {
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
 };
-/// From `data:` (a folder of regions.csv and latency_ms.csv: a name in topologies/data, or a path beside the file), or from
-/// `regions:` and `delay:`.
+/// From `data:` (a folder of regions.csv and latency_ms.csv: a name in topologies/data, or a path beside the file), or
+/// from `regions:` and `delay:`.
 [[nodiscard]] Regions read_regions(YamlMap& map, const std::string& file_name);
 
-/// Deals out regions in proportion to their weights, without chance: after n hosts every region is within one host of its share.
+/// Deals out regions in proportion to their weights, without chance: after n hosts every region is within one host of
+/// its share.
 class RegionDealer {
  public:
   explicit RegionDealer(std::vector<std::int64_t> weights);

@@ -81,7 +81,8 @@ std::optional<TopologyFault> find_ends(const Topology& topology, std::vector<End
       if (index.contains(*end)) continue;
       std::vector<std::string_view> names;
       for (const NodeSpec& node : topology.nodes) names.push_back(node.name);
-      return at_link(i, fmt::format("link '{}' leads to unknown node '{}'{}", link.name, *end, did_you_mean(*end, names)));
+      return at_link(i,
+                     fmt::format("link '{}' leads to unknown node '{}'{}", link.name, *end, did_you_mean(*end, names)));
     }
     if (link.a == link.b) return at_link(i, fmt::format("link '{}' leads from '{}' to itself", link.name, link.a));
     ends.push_back({index.at(link.a), index.at(link.b)});
@@ -99,8 +100,10 @@ std::optional<TopologyFault> find_outside_links(Topology& topology, const std::v
     if (topology.nodes[ends[i].b].kind == NodeKind::nat) ++inside[ends[i].b];
     if (from.kind != NodeKind::nat) continue;
     if (!from.outside_link.empty()) {
-      return at_node(ends[i].a, fmt::format("nat '{}' has two links that lead out, '{}' and '{}'; a link from an inside node must "
-                                            "say 'to: {}'", from.name, from.outside_link, topology.links[i].name, from.name));
+      return at_node(ends[i].a,
+                     fmt::format("nat '{}' has two links that lead out, '{}' and '{}'; a link from an inside node must "
+                                 "say 'to: {}'",
+                                 from.name, from.outside_link, topology.links[i].name, from.name));
     }
     from.outside_link = topology.links[i].name;
   }
@@ -112,7 +115,8 @@ std::optional<TopologyFault> find_outside_links(Topology& topology, const std::v
     if (node.kind == NodeKind::nat && inside[i] == 0) {
       return at_node(i, fmt::format("nat '{0}' has nothing inside; write a link with 'to: {0}'", node.name));
     }
-    if (node.kind == NodeKind::host && degree[i] == 0) return at_node(i, fmt::format("host '{}' has no link", node.name));
+    if (node.kind == NodeKind::host && degree[i] == 0)
+      return at_node(i, fmt::format("host '{}' has no link", node.name));
   }
   return std::nullopt;
 }
@@ -190,7 +194,8 @@ std::optional<TopologyFault> check_realms(const Topology& topology, const std::v
     const NodeSpec& node = topology.nodes[i];
     if (node.kind != NodeKind::nat) continue;
     if (outside[i] == inside[i]) {
-      return at_node(i, fmt::format("there is a way round nat '{}': its inside and its outside are one network", node.name));
+      return at_node(
+          i, fmt::format("there is a way round nat '{}': its inside and its outside are one network", node.name));
     }
     const auto [other, fresh] = gateways.emplace(inside[i], i);
     if (!fresh) {
@@ -241,7 +246,8 @@ class Pool {
     return std::nullopt;
   }
   IpAddress next_v6() {
-    while (given_.contains(public_v6(++last_v6_))) {}
+    while (given_.contains(public_v6(++last_v6_))) {
+    }
     return public_v6(last_v6_);
   }
   void skip_gateway() { ++last_; }
@@ -260,7 +266,8 @@ std::optional<TopologyFault> fill_realm(Topology& topology, const Realm& realm, 
     const NodeSpec& node = topology.nodes[member];
     for (const IpAddress& address : node.addresses) {
       if (!is_host_address(address)) {
-        return at_node(member, fmt::format("{} of {} is not an address that a host can have", address.to_string(), node.name));
+        return at_node(member,
+                       fmt::format("{} of {} is not an address that a host can have", address.to_string(), node.name));
       }
       if (address.family == Family::v6 && (!is_public || node.kind == NodeKind::nat)) {
         return at_node(member, fmt::format("{} of {} is IPv6; NATs and what is behind them have IPv4 only",
@@ -282,10 +289,12 @@ std::optional<TopologyFault> fill_realm(Topology& topology, const Realm& realm, 
       return at_node(member, fmt::format("{} is behind nat '{}', where there is IPv4 only", node.name,
                                          topology.nodes[*realm.gateway].name));
     }
-    if (wish == FamilyWish::automatic) wish = is_public && node.kind == NodeKind::host ? FamilyWish::dual : FamilyWish::v4;
+    if (wish == FamilyWish::automatic)
+      wish = is_public && node.kind == NodeKind::host ? FamilyWish::dual : FamilyWish::v4;
     if (wish != FamilyWish::v6) {
       const auto address = pool.next();
-      if (!address) return at_node(member, fmt::format("no address is left for {}; too many hosts in one network", node.name));
+      if (!address)
+        return at_node(member, fmt::format("no address is left for {}; too many hosts in one network", node.name));
       node.addresses.push_back(*address);
     }
     if (wish != FamilyWish::v4) node.addresses.push_back(pool.next_v6());
@@ -325,7 +334,8 @@ std::vector<Realm> realms_of(const Topology& topology) {
     const auto [realm, fresh] = index.emplace(space_of[i], realms.size());
     if (fresh) {
       realms.emplace_back();
-      if (const auto gateway = gateways.find(space_of[i]); gateway != gateways.end()) realms.back().gateway = gateway->second;
+      if (const auto gateway = gateways.find(space_of[i]); gateway != gateways.end())
+        realms.back().gateway = gateway->second;
     }
     realms[realm->second].members.push_back(i);
   }
@@ -339,9 +349,8 @@ std::optional<TopologyFault> assign_addresses(Topology& topology, std::span<cons
     // Blocks are powers of two with room for the network, the gateway and the broadcast address.
     std::uint32_t block = 8;
     while (block < realm.members.size() + 3 && block < kLargeSize) block *= 2;
-    const bool has_nats = std::any_of(realm.members.begin(), realm.members.end(), [&](std::size_t member) {
-      return topology.nodes[member].kind == NodeKind::nat;
-    });
+    const bool has_nats = std::any_of(realm.members.begin(), realm.members.end(),
+                                      [&](std::size_t member) { return topology.nodes[member].kind == NodeKind::nat; });
     const auto take = [block](std::uint32_t base, std::uint32_t size, std::uint32_t& used) -> std::optional<Pool> {
       const std::uint32_t start = (used + block - 1) & ~(block - 1);
       if (start > size || size - start < block) return std::nullopt;

@@ -106,7 +106,8 @@ struct Parsed {  // YAML::Node converts from anything, so that a Result of it wo
   YAML::Node node;
 };
 
-/// Counts documents. YAML::Load stops after the first without a word, and YAML::LoadAll never ends on some stray characters.
+/// Counts documents. YAML::Load stops after the first without a word, and YAML::LoadAll never ends on some stray
+/// characters.
 class DocumentCount : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
@@ -128,7 +129,8 @@ Result<Parsed> parse_text(std::string_view text, const std::string& file_name) {
     YAML::Parser parser(stream);
     DocumentCount documents;
     if (parser.HandleNextDocument(documents) && parser.HandleNextDocument(documents)) {
-      return bad_input(fmt::format("{}:{}: something stands after the end of the first YAML document", file_name, documents.line));
+      return bad_input(
+          fmt::format("{}:{}: something stands after the end of the first YAML document", file_name, documents.line));
     }
     return Parsed{YAML::Load(std::string(text))};
   } catch (const YAML::Exception& exception) {
@@ -172,7 +174,9 @@ void YamlValue::fail(std::string_view sentence) const {
                                : fmt::format("{}: {}: {}", where(), path_, sentence));
 }
 
-void YamlValue::fail_plainly(std::string_view sentence) const { context_->note(fmt::format("{}: {}", where(), sentence)); }
+void YamlValue::fail_plainly(std::string_view sentence) const {
+  context_->note(fmt::format("{}: {}", where(), sentence));
+}
 
 YamlValue YamlValue::child(const YAML::Node& key, const YAML::Node& value) const {
   return {context_, value, join(path_, key.Scalar()), line_of(key, line_)};
@@ -292,7 +296,8 @@ std::vector<YamlValue> YamlValue::one_or_more() const { return is_scalar() || is
 
 std::optional<std::pair<std::string, YamlValue>> YamlValue::single(std::string_view what) const {
   if (is_map() && node_.size() == 1) return entries().front();
-  if (is_scalar()) return std::pair{node_.Scalar(), YamlValue(context_, YAML::Node(), join(path_, node_.Scalar()), line_)};
+  if (is_scalar())
+    return std::pair{node_.Scalar(), YamlValue(context_, YAML::Node(), join(path_, node_.Scalar()), line_)};
   fail(fmt::format("a {} is one name with its settings, as in '- name: {{…}}'", what));
   return std::nullopt;
 }
@@ -309,7 +314,8 @@ YamlMap::YamlMap(YamlMap&& other) noexcept
       done_(std::exchange(other.done_, true)) {}
 
 YamlMap::~YamlMap() {
-  PEERBED_CHECK(done_ || value_.context_->first_error, "a YAML mapping was read without done(), so unknown keys would pass");
+  PEERBED_CHECK(done_ || value_.context_->first_error,
+                "a YAML mapping was read without done(), so unknown keys would pass");
 }
 
 YamlValue YamlMap::value(std::string_view key) {
@@ -416,7 +422,8 @@ Result<YamlFile> YamlFile::parse(std::string_view text, std::string file_name) {
   if (!parsed) return parsed.error();
   const YAML::Node& root = parsed->node;
   if (root.IsNull()) return bad_input(fmt::format("{}: the file is empty", context->file_name));
-  if (!root.IsMap()) return bad_input(fmt::format("{}: the file must be a mapping, as in 'key: value'", context->file_name));
+  if (!root.IsMap())
+    return bad_input(fmt::format("{}: the file must be a mapping, as in 'key: value'", context->file_name));
   if (auto bad = Inspection(*context).of(root, "", 1, 0)) return bad_input(std::move(*bad));
   return YamlFile(std::move(context), root);
 }
@@ -431,7 +438,8 @@ Result<YamlFile> YamlFile::load(const std::string& path) {
 }
 
 Result<void> YamlFile::apply(const YamlOverride& change, std::span<const std::string_view> may_add) {
-  const std::string origin = change.origin.empty() ? fmt::format("--set {}={}", change.key, change.value) : change.origin;
+  const std::string origin =
+      change.origin.empty() ? fmt::format("--set {}={}", change.key, change.value) : change.origin;
   const auto value = parse_text(change.value, origin);
   if (!value) return value.error();
   YamlContext as_written;
@@ -474,7 +482,8 @@ Result<void> YamlFile::apply(const YamlOverride& change, std::span<const std::st
       if (fits && (!longest || key.size() > longest->size())) longest = key;
     }
     if (!longest && rest.find('.') == std::string_view::npos) longest = std::string(rest);  // a new last part
-    if (const std::string_view part = head(rest, 0); !longest && std::find(may_add.begin(), may_add.end(), part) != may_add.end()) {
+    if (const std::string_view part = head(rest, 0);
+        !longest && std::find(may_add.begin(), may_add.end(), part) != may_add.end()) {
       longest = std::string(part);
       node[*longest] = YAML::Node(YAML::NodeType::Map);
     }

@@ -1,8 +1,8 @@
-// Strict reading of YAML files that people write: every key must be known, every quantity has a unit, every error is one
-// sentence with file and line and, where a name was mistyped, the nearest known one.
+// Strict reading of YAML files that people write: every key must be known, every quantity has a unit, every error is
+// one sentence with file and line and, where a name was mistyped, the nearest known one.
 //
-// A YamlFile is parsed text; overrides may change it; then it is walked. The walk never fails half-way: the first error is
-// noted, later getters give nothing, and whoever walks asks `file.error()` at the end.
+// A YamlFile is parsed text; overrides may change it; then it is walked. The walk never fails half-way: the first error
+// is noted, later getters give nothing, and whoever walks asks `file.error()` at the end.
 //
 //   auto file = YamlFile::parse(text, "a.yaml");          if (!file) return file.error();
 //   YamlMap root = file->root("topology");
@@ -34,7 +34,8 @@
 
 namespace peerbed {
 
-/// A change to a file's tree before it is read: "links.wan.loss" = "1 %". The value is YAML, so maps and lists work too.
+/// A change to a file's tree before it is read: "links.wan.loss" = "1 %". The value is YAML, so maps and lists work
+/// too.
 struct YamlOverride {
   std::string key, value;
   std::string origin = {};  ///< for errors: "b.yaml:7"; empty: "--set key=value"
@@ -48,7 +49,8 @@ class YamlValue {
  public:
   YamlValue(std::shared_ptr<YamlContext> context, YAML::Node node, std::string path, int line);
   YamlValue(const YamlValue&) = default;
-  YamlValue& operator=(const YamlValue& other);  ///< refers to the other place; assigning YAML nodes would change the tree
+  YamlValue& operator=(
+      const YamlValue& other);  ///< refers to the other place; assigning YAML nodes would change the tree
 
   [[nodiscard]] bool is_null() const;  ///< absent, or written as nothing
   [[nodiscard]] bool is_scalar() const;
@@ -65,7 +67,8 @@ class YamlValue {
   [[nodiscard]] std::optional<std::int64_t> integer(std::int64_t low, std::int64_t high) const;
   [[nodiscard]] std::optional<double> number(double low, double high) const;  ///< without a unit
   [[nodiscard]] std::optional<IpAddress> address() const;
-  [[nodiscard]] std::optional<std::size_t> choice(std::span<const std::string_view> names) const;  ///< index of the name
+  [[nodiscard]] std::optional<std::size_t> choice(
+      std::span<const std::string_view> names) const;  ///< index of the name
 
   /// A mapping with known keys; `what` names it in errors: "link 'wan'". Null reads as an empty mapping.
   [[nodiscard]] YamlMap map(std::string what) const;
@@ -99,8 +102,8 @@ class YamlValue {
   int line_ = 0;  ///< from 1; of the key, where there is one
 };
 
-/// A mapping whose keys are known to the reader. A getter makes its key known, even where the key is absent; done() then
-/// refuses the rest. Forgetting done() is our bug and is checked.
+/// A mapping whose keys are known to the reader. A getter makes its key known, even where the key is absent; done()
+/// then refuses the rest. Forgetting done() is our bug and is checked.
 class YamlMap {
  public:
   YamlMap(YamlValue value, std::string what);
@@ -123,7 +126,7 @@ class YamlMap {
   [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
   [[nodiscard]] std::optional<IpAddress> address(std::string_view key);
   [[nodiscard]] std::optional<std::size_t> choice(std::string_view key, std::span<const std::string_view> names);
-  [[nodiscard]] std::string required_text(std::string_view key);  ///< empty where an error was noted
+  [[nodiscard]] std::string required_text(std::string_view key);       ///< empty where an error was noted
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);  ///< a list of texts, or one text
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries(std::string_view key);
   [[nodiscard]] std::vector<YamlValue> list(std::string_view key);
@@ -150,9 +153,9 @@ class YamlFile {
   [[nodiscard]] static Result<YamlFile> parse(std::string_view text, std::string file_name);
   [[nodiscard]] static Result<YamlFile> load(const std::string& path);
 
-  /// Sets the value at a dotted key. Names with dots are found ("links.alice.wan.loss"); all but the last part must be there,
-  /// else the error names the nearest. A last part that is new is added, and judged when the file is read; so are mappings
-  /// called one of `may_add` ("up" in "links.wan.up.loss").
+  /// Sets the value at a dotted key. Names with dots are found ("links.alice.wan.loss"); all but the last part must be
+  /// there, else the error names the nearest. A last part that is new is added, and judged when the file is read; so
+  /// are mappings called one of `may_add` ("up" in "links.wan.up.loss").
   [[nodiscard]] Result<void> apply(const YamlOverride& change, std::span<const std::string_view> may_add = {});
 
   [[nodiscard]] YamlMap root(std::string what) const;

@@ -59,9 +59,9 @@ NatTable::NatTable(const NatBehavior& behavior, std::vector<IpAddress> external_
     : behavior_(behavior), external_addresses_(std::move(external_addresses)), random_(random) {
   PEERBED_CHECK(!external_addresses_.empty(), "a NAT needs an external address");
   PEERBED_CHECK(behavior_.first_port <= behavior_.last_port, "a NAT's port range must not be empty");
-  shortest_timeout_ = std::min({behavior_.udp_timeout, behavior_.udp_unreplied_timeout.value_or(behavior_.udp_timeout),
-                                behavior_.tcp_established_timeout, behavior_.tcp_transitory_timeout,
-                                behavior_.icmp_timeout});
+  shortest_timeout_ =
+      std::min({behavior_.udp_timeout, behavior_.udp_unreplied_timeout.value_or(behavior_.udp_timeout),
+                behavior_.tcp_established_timeout, behavior_.tcp_transitory_timeout, behavior_.icmp_timeout});
   PEERBED_CHECK(shortest_timeout_ > Duration::zero(), "a NAT's timers must be above zero");
   taken_.assign(external_addresses_.size() * kProtocols, 0);
   last_port_.assign(external_addresses_.size() * kProtocols, 0);
@@ -99,7 +99,8 @@ std::optional<NatTable::Hairpin> NatTable::hairpin(Protocol protocol, const Endp
                                                    TimePoint now, TcpFlags flags) {
   expire(now);
   if (!behavior_.hairpin) return refuse(NatDrop::hairpin_off);
-  // The way out comes first and stays, even if the way back in is then refused: two hosts behind one NAT punch like that.
+  // The way out comes first and stays, even if the way back in is then refused: two hosts behind one NAT punch like
+  // that.
   const Index source = mapping_for(protocol, inside, external, now);
   if (source == kNone) return refuse(NatDrop::out_of_ports);
   note(source, external, now, flags, true);
@@ -165,7 +166,9 @@ std::nullopt_t NatTable::refuse(NatDrop reason) {
   return std::nullopt;
 }
 
-Endpoint NatTable::external_of(const Mapping& mapping) const { return {external_addresses_[mapping.address], mapping.port}; }
+Endpoint NatTable::external_of(const Mapping& mapping) const {
+  return {external_addresses_[mapping.address], mapping.port};
+}
 
 Dependence NatTable::filtering(Protocol protocol) const {
   // A query's answer has no port of its own: an outside is an address (RFC 5508 REQ-1a).
@@ -182,7 +185,8 @@ Duration NatTable::query_timeout(Protocol protocol, bool replied) const {
 
 // Mappings ------------------------------------------------------------------------------------------------------------
 
-NatTable::Index NatTable::mapping_for(Protocol protocol, const Endpoint& inside, const Endpoint& outside, TimePoint now) {
+NatTable::Index NatTable::mapping_for(Protocol protocol, const Endpoint& inside, const Endpoint& outside,
+                                      TimePoint now) {
   const Dependence dependence = protocol == Protocol::icmp ? Dependence::endpoint_independent : behavior_.mapping;
   const MappingKey key{inside, reduced(outside, dependence), protocol};
   if (const auto found = by_inside_.find(key); found != by_inside_.end()) return found->second;
@@ -203,7 +207,8 @@ NatTable::Index NatTable::mapping_for(Protocol protocol, const Endpoint& inside,
   mapping = {};
   mapping.inside = key.inside;
   mapping.outside = key.outside;
-  mapping.expires = now + (protocol == Protocol::tcp ? behavior_.tcp_transitory_timeout : query_timeout(protocol, false));
+  mapping.expires =
+      now + (protocol == Protocol::tcp ? behavior_.tcp_transitory_timeout : query_timeout(protocol, false));
   mapping.address = address;
   mapping.port = *port;
   mapping.protocol = protocol;
@@ -302,7 +307,8 @@ void NatTable::close_session(Index index) {
   Session& session = sessions_[index];
   by_session_.erase(SessionKey{session.outside, session.mapping, session.permission});
   if (session.next != kNone) sessions_[session.next].previous = session.previous;
-  (session.previous != kNone ? sessions_[session.previous].next : mappings_[session.mapping].first_session) = session.next;
+  (session.previous != kNone ? sessions_[session.previous].next : mappings_[session.mapping].first_session) =
+      session.next;
   session.live = false;
   free_sessions_.push_back(index);
   --live_sessions_;
@@ -340,7 +346,8 @@ void NatTable::note_query(Index index, const Endpoint& outside, TimePoint now, b
   mapping.expires = std::max(mapping.expires, sessions_[session].expires);
 }
 
-/// RFC 6146 §3.5.2.2. Half-closed connections count as established: RFC 5382 §5 lets the closing phase begin with the second FIN.
+/// RFC 6146 §3.5.2.2. Half-closed connections count as established: RFC 5382 §5 lets the closing phase begin with the
+/// second FIN.
 void NatTable::note_tcp(Index index, const Endpoint& outside, TimePoint now, TcpFlags flags, bool from_inside) {
   using enum TcpState;
   const TimePoint soon = now + behavior_.tcp_transitory_timeout, late = now + behavior_.tcp_established_timeout;
@@ -366,7 +373,8 @@ void NatTable::note_tcp(Index index, const Endpoint& outside, TimePoint now, Tcp
     session.state = opened;
     expires = std::max(expires, soon);
   } else if (session.state == opened_inside || session.state == opened_outside) {
-    const bool answered = flags.syn && session.state != opened;  // by SYN-ACK, or by the other SYN of a simultaneous open
+    const bool answered =
+        flags.syn && session.state != opened;  // by SYN-ACK, or by the other SYN of a simultaneous open
     if (answered) session.state = established;
     expires = std::max(expires, answered ? late : soon);
   } else if (session.state == transitory) {
@@ -440,7 +448,8 @@ std::optional<std::uint16_t> NatTable::take_port(Protocol protocol, std::uint16_
   };
   // RFC 4787 REQ-3a: well-known ports stay well-known and the others stay others, as long as there are any.
   const bool well_known = wanted < kFirstUserPort && protocol != Protocol::icmp;
-  auto port = well_known ? search(first, std::min(last, kFirstUserPort - 1)) : search(std::max(first, kFirstUserPort), last);
+  auto port =
+      well_known ? search(first, std::min(last, kFirstUserPort - 1)) : search(std::max(first, kFirstUserPort), last);
   if (!port) port = search(first, last);
   PEERBED_CHECK(port.has_value(), "a NAT that is not out of ports must find a free one");
 
@@ -484,7 +493,8 @@ std::optional<std::uint32_t> NatTable::random_free(std::uint64_t space, std::uin
     return free;
   };
   std::uint64_t count = 0;
-  for (std::uint32_t base = low & ~63U; base <= high; base += 64) count += static_cast<std::uint64_t>(std::popcount(free_in(base)));
+  for (std::uint32_t base = low & ~63U; base <= high; base += 64)
+    count += static_cast<std::uint64_t>(std::popcount(free_in(base)));
   if (count == 0) return std::nullopt;
   std::uint64_t rank = random_.below(count);
   for (std::uint32_t base = low & ~63U; base <= high; base += 64) {
@@ -510,8 +520,9 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 };
 }  // namespace
 
-/// Every live entry has exactly one wake, at or before its end. Lives are lengthened without touching the heap, and no life is
-/// ever shortened below now + shortest timeout; so looking again that often is often enough, and expiry is exact.
+/// Every live entry has exactly one wake, at or before its end. Lives are lengthened without touching the heap, and no
+/// life is ever shortened below now + shortest timeout; so looking again that often is often enough, and expiry is
+/// exact.
 void NatTable::watch(TimePoint expires, TimePoint now, Index index, bool session) {
   wakes_.push_back({std::min(expires, now + shortest_timeout_), index, session});
   std::push_heap(wakes_.begin(), wakes_.end(), kLater);

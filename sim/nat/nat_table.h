@@ -1,11 +1,12 @@
 // A NAT as a pure table: which external endpoint an inside endpoint gets, and which inbound packet may pass. Words and
-// rules are those of RFC 4787 (UDP), RFC 5382 and RFC 6146 (TCP) and RFC 5508 (ICMP queries, whose "port" is the query id).
+// rules are those of RFC 4787 (UDP), RFC 5382 and RFC 6146 (TCP) and RFC 5508 (ICMP queries, whose "port" is the query
+// id).
 //
-// Times must not decrease from call to call. A mapping lives in [last refresh, last refresh + timeout): a packet at exactly
-// the deadline comes too late. Every outside that was sent to has a session with a timer of its own, so that keepalives to
-// one peer do not hold the filter open for another; a mapping lives as long as its last session (as in conntrack and pf).
-// ICMP query mappings are endpoint-independent whatever the behaviour says (RFC 5508 REQ-1a); ports are never overloaded
-// (RFC 4787 REQ-3), so nothing depends on collisions but the port (REQ-11).
+// Times must not decrease from call to call. A mapping lives in [last refresh, last refresh + timeout): a packet at
+// exactly the deadline comes too late. Every outside that was sent to has a session with a timer of its own, so that
+// keepalives to one peer do not hold the filter open for another; a mapping lives as long as its last session (as in
+// conntrack and pf). ICMP query mappings are endpoint-independent whatever the behaviour says (RFC 5508 REQ-1a); ports
+// are never overloaded (RFC 4787 REQ-3), so nothing depends on collisions but the port (REQ-11).
 #pragma once
 
 #include <array>
@@ -47,20 +48,21 @@ class NatTable {
   [[nodiscard]] std::optional<Endpoint> outbound(Protocol protocol, const Endpoint& inside, const Endpoint& outside,
                                                  TimePoint now, TcpFlags flags = {});
 
-  /// The inside endpoint that the packet goes to, if there is a mapping and its filter lets `outside` in; else see last_drop().
+  /// The inside endpoint that the packet goes to, if there is a mapping and its filter lets `outside` in; else see
+  /// last_drop().
   [[nodiscard]] std::optional<Endpoint> inbound(Protocol protocol, const Endpoint& outside, const Endpoint& external,
                                                 TimePoint now, TcpFlags flags = {});
 
-  /// A packet from an inside host to one of our external addresses: it turns round here, and presents its external source
-  /// (RFC 4787 REQ-9a). The destination's filter applies. Nothing: see last_drop().
+  /// A packet from an inside host to one of our external addresses: it turns round here, and presents its external
+  /// source (RFC 4787 REQ-9a). The destination's filter applies. Nothing: see last_drop().
   struct Hairpin {
     Endpoint source, destination;
   };
   [[nodiscard]] std::optional<Hairpin> hairpin(Protocol protocol, const Endpoint& inside, const Endpoint& external,
                                                TimePoint now, TcpFlags flags = {});
 
-  /// Where an ICMP error about a packet from `external` goes: neither filtered by source, nor does it refresh or end the
-  /// mapping (RFC 4787 REQ-12). Counts nothing.
+  /// Where an ICMP error about a packet from `external` goes: neither filtered by source, nor does it refresh or end
+  /// the mapping (RFC 4787 REQ-12). Counts nothing.
   [[nodiscard]] std::optional<Endpoint> inside_of(Protocol protocol, const Endpoint& external, TimePoint now);
 
   /// Why the last call of outbound, inbound or hairpin gave nothing; `none` after a packet that passed.

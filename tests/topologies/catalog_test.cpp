@@ -37,8 +37,10 @@ TEST(TopologyCatalog, EveryFileLoadsAndHasATitleAndAFigure) {
 }
 
 TEST(TopologyCatalog, AWrongNameIsAnsweredWithTheNearest) {
-  EXPECT_EQ(load_topology("two-home").error().message, "there is no topology 'two-home' in the catalog; did you mean 'two-homes'?");
-  EXPECT_EQ(load_topology("./nowhere.yaml").error().message, "./nowhere.yaml: cannot be read: No such file or directory");
+  EXPECT_EQ(load_topology("two-home").error().message,
+            "there is no topology 'two-home' in the catalog; did you mean 'two-homes'?");
+  EXPECT_EQ(load_topology("./nowhere.yaml").error().message,
+            "./nowhere.yaml: cannot be read: No such file or directory");
 }
 
 TEST(TopologyCatalog, TheDumbbellGrows) {

@@ -181,8 +181,9 @@ TEST(TopologyClouds, SayWhatIsMissing) {
             "t.yaml:3: clouds.net: there is no delay from 'a' to 'a'");
   EXPECT_EQ(error_of(hosts + "clouds:\n  net: {regions: [europe], delay: {eurpe: {europe: 1 ms}}}\n"),
             "t.yaml:3: clouds.net.delay.eurpe: 'eurpe' is no region; did you mean 'europe'?");
-  EXPECT_EQ(error_of("hosts:\n  p: {to: net, region: venus}\n  q: {to: net}\nclouds: {net: {regions: [europe, asia]}}\n"),
-            "t.yaml:2: hosts.p.region: 'venus' is no region of net; known are europe, asia");
+  EXPECT_EQ(
+      error_of("hosts:\n  p: {to: net, region: venus}\n  q: {to: net}\nclouds: {net: {regions: [europe, asia]}}\n"),
+      "t.yaml:2: hosts.p.region: 'venus' is no region of net; known are europe, asia");
   EXPECT_EQ(error_of("hosts:\n  p: {to: r, region: venus}\n  q: {to: r}\nrouters: [r]\n"),
             "t.yaml:2: hosts.p.region: link 'p.access' does not lead to a cloud, so it has no region");
   EXPECT_EQ(error_of(hosts + "clouds: {net: {data: gossip-regions, delay: 1 ms}}\n"),
@@ -208,14 +209,17 @@ TEST(TopologyErrors, AQuantityWithoutAUnitOrBelowZero) {
   EXPECT_EQ(error_of(link + "delay: 10}\n"), "t.yaml:3: links.wan.delay: '10' has no unit; write for example '10 ms'");
   EXPECT_EQ(error_of(link + "delay: -1 ms}\n"), "t.yaml:3: links.wan.delay: '-1 ms' is negative");
   EXPECT_EQ(error_of(link + "delay: 2 h}\n"), "t.yaml:3: links.wan.delay: '7200 s' is above 3600 s");
-  EXPECT_EQ(error_of(link + "rate: 10}\n"), "t.yaml:3: links.wan.rate: '10' has no unit; write for example '10 Mbit/s'");
-  EXPECT_EQ(error_of(link + "rate: 0 Mbit/s}\n"), "t.yaml:3: links.wan.rate: '0 Mbit/s' is no rate; it must be above zero");
+  EXPECT_EQ(error_of(link + "rate: 10}\n"),
+            "t.yaml:3: links.wan.rate: '10' has no unit; write for example '10 Mbit/s'");
+  EXPECT_EQ(error_of(link + "rate: 0 Mbit/s}\n"),
+            "t.yaml:3: links.wan.rate: '0 Mbit/s' is no rate; it must be above zero");
   EXPECT_EQ(error_of(link + "loss: 101 %}\n"), "t.yaml:3: links.wan.loss: '101 %' is above 100 %");
   EXPECT_EQ(error_of(link + "queue: 10}\n"),
             "t.yaml:3: links.wan.queue: '10' has no unit; write for example '100 packets' or '64 KiB'");
   EXPECT_EQ(error_of(link + "queue: -3 packets}\n"), "t.yaml:3: links.wan.queue: '-3 packets' is negative");
-  EXPECT_EQ(error_of(link + "queue: long}\n"),
-            "t.yaml:3: links.wan.queue: 'long' is no queue limit; write for example '100 packets', '64 KiB' or 'unlimited'");
+  EXPECT_EQ(
+      error_of(link + "queue: long}\n"),
+      "t.yaml:3: links.wan.queue: 'long' is no queue limit; write for example '100 packets', '64 KiB' or 'unlimited'");
 }
 
 TEST(TopologyErrors, ALinkToNobody) {
@@ -229,8 +233,10 @@ TEST(TopologyErrors, ALinkToNobody) {
 }
 
 TEST(TopologyErrors, AnythingTwice) {
-  EXPECT_EQ(error_of("hosts:\n  a: {}\n  b: {}\n  a: {}\n"), "t.yaml:4: 'a' is written twice in hosts; first on line 2");
-  EXPECT_EQ(error_of("hosts:\n  a: {to: a}\nrouters: [a]\n"), "t.yaml:2: two nodes are called 'a': a router and a host");
+  EXPECT_EQ(error_of("hosts:\n  a: {}\n  b: {}\n  a: {}\n"),
+            "t.yaml:4: 'a' is written twice in hosts; first on line 2");
+  EXPECT_EQ(error_of("hosts:\n  a: {to: a}\nrouters: [a]\n"),
+            "t.yaml:2: two nodes are called 'a': a router and a host");
   EXPECT_EQ(error_of("hosts:\n  a: {}\n  b: {}\nlinks:\n  wan: {from: a, to: b}\n  wan: {from: b, to: a}\n"),
             "t.yaml:6: 'wan' is written twice in links; first on line 5");
   EXPECT_EQ(error_of("hosts:\n  a: {to: r, address: 203.0.113.5}\n  b: {to: r, address: 203.0.113.5}\nrouters: [r]\n"),
@@ -250,13 +256,15 @@ TEST(TopologyErrors, HostsThatCannotReachEachOther) {
 TEST(TopologyErrors, ANatWithoutItsTwoSides) {
   EXPECT_EQ(error_of("hosts:\n  alice: {nat: linux}\n  bob: {to: r}\nrouters: [r]\n"),
             "t.yaml:2: nat 'alice.nat' has no link that leads out; write one with 'from: alice.nat'");
-  EXPECT_EQ(error_of("hosts:\n  a: {to: n}\n  b: {to: r}\nrouters: [r]\nnats:\n  n: linux\nlinks:\n  x: {from: n, to: r}\n"
-                     "  y: {from: n, to: r}\n"),
-            "t.yaml:6: nat 'n' has two links that lead out, 'x' and 'y'; a link from an inside node must say 'to: n'");
+  EXPECT_EQ(
+      error_of("hosts:\n  a: {to: n}\n  b: {to: r}\nrouters: [r]\nnats:\n  n: linux\nlinks:\n  x: {from: n, to: r}\n"
+               "  y: {from: n, to: r}\n"),
+      "t.yaml:6: nat 'n' has two links that lead out, 'x' and 'y'; a link from an inside node must say 'to: n'");
   EXPECT_EQ(error_of("hosts: {b: {to: r}}\nrouters: [r]\nnats:\n  n: {behavior: linux, to: r}\n"),
             "t.yaml:4: nat 'n' has nothing inside; write a link with 'to: n'");
-  EXPECT_EQ(error_of("hosts:\n  a: {nat: linux, to: r}\n  b: {to: r}\nrouters: [r]\nlinks:\n  bypass: {from: a, to: r}\n"),
-            "t.yaml:2: there is a way round nat 'a.nat': its inside and its outside are one network");
+  EXPECT_EQ(
+      error_of("hosts:\n  a: {nat: linux, to: r}\n  b: {to: r}\nrouters: [r]\nlinks:\n  bypass: {from: a, to: r}\n"),
+      "t.yaml:2: there is a way round nat 'a.nat': its inside and its outside are one network");
   EXPECT_EQ(error_of("hosts:\n  a: {to: lan}\n  b: {to: r}\nrouters: [r, lan]\nnats:\n  n: {to: r}\n  m: {to: r}\n"
                      "links:\n  x: {from: lan, to: n}\n  y: {from: lan, to: m}\n"),
             "t.yaml:7: nats 'n' and 'm' share one inside network; hosts there would have two ways out");
@@ -274,7 +282,8 @@ TEST(TopologyErrors, NatSettings) {
   EXPECT_EQ(nat("{udp_timeout: 0 s}"), "t.yaml:2: hosts.a.nat.udp_timeout: must be above zero");
   EXPECT_EQ(nat("{udp_timeout: 10 s, udp_unreplied_timeout: 20 s}"),
             "t.yaml:2: hosts.a.nat.udp_unreplied_timeout: must not be above udp_timeout");
-  EXPECT_EQ(nat("{port_range: 5-1}"), "t.yaml:2: hosts.a.nat.port_range: '5-1' is no range of ports; write for example '1024-65535'");
+  EXPECT_EQ(nat("{port_range: 5-1}"),
+            "t.yaml:2: hosts.a.nat.port_range: '5-1' is no range of ports; write for example '1024-65535'");
   EXPECT_EQ(nat("{hairpin: perhaps}"), "t.yaml:2: hosts.a.nat.hairpin: 'perhaps' is neither yes nor no");
   EXPECT_EQ(nat("{ports: preserved}"), "t.yaml:2: hosts.a.nat.ports: 'preserved' is unknown; did you mean 'preserve'?");
 }
@@ -291,7 +300,8 @@ TEST(TopologyErrors, CountsAndNamesAreBounded) {
 
 TEST(TopologyErrors, SettingsWithoutEffect) {
   EXPECT_EQ(error_of("hosts:\n  a: {access: {delay: 1 ms}}\n"), "t.yaml:2: hosts.a.access: has no effect without 'to'");
-  EXPECT_EQ(error_of("hosts:\n  a: {to: r, lan: {delay: 1 ms}}\n"), "t.yaml:2: hosts.a.lan: has no effect without 'nat'");
+  EXPECT_EQ(error_of("hosts:\n  a: {to: r, lan: {delay: 1 ms}}\n"),
+            "t.yaml:2: hosts.a.lan: has no effect without 'nat'");
   EXPECT_EQ(error_of("hosts:\n  a: {to: r, family: v4, address: 203.0.113.1}\n"),
             "t.yaml:2: hosts.a.family: stands beside 'address', which says that already");
   EXPECT_EQ(error_of("hosts:\n  a: {to: r, count: 2, address: 203.0.113.1}\n"),
@@ -350,7 +360,8 @@ TEST(TopologyAddresses, PublicHostsAreDualStackAndHostsBehindNatsAreNot) {
   EXPECT_EQ(topology.find_node("alice")->addresses, std::vector{IpAddress::v4(192, 168, 0, 2)});
   EXPECT_EQ(topology.find_node("bob")->addresses, std::vector{IpAddress::v4(192, 168, 1, 2)});
   EXPECT_EQ(topology.find_node("alice.nat")->addresses.size(), 1U);
-  EXPECT_EQ(error_with("hosts.alice.family", "dual"), "t.yaml:3: alice is behind nat 'alice.nat', where there is IPv4 only");
+  EXPECT_EQ(error_with("hosts.alice.family", "dual"),
+            "t.yaml:3: alice is behind nat 'alice.nat', where there is IPv4 only");
 }
 
 TEST(TopologyAddresses, ErrorsOfAHostPointAtTheHost) {
@@ -392,20 +403,23 @@ void expect_unique_addresses_per_realm(const Topology& topology) {
       EXPECT_FALSE(topology.nodes[member].addresses.empty());
       for (const IpAddress& address : topology.nodes[member].addresses) {
         EXPECT_TRUE(seen.insert(address).second) << address.to_string();
-        EXPECT_EQ(address.family == Family::v4 && address.is_private(), realm.gateway.has_value()) << address.to_string();
+        EXPECT_EQ(address.family == Family::v4 && address.is_private(), realm.gateway.has_value())
+            << address.to_string();
       }
     }
     members += realm.members.size();
   }
-  const auto routers = static_cast<std::size_t>(std::count_if(topology.nodes.begin(), topology.nodes.end(), [](const NodeSpec& n) {
-    return n.kind == NodeKind::router || n.kind == NodeKind::cloud;
-  }));
+  const auto routers =
+      static_cast<std::size_t>(std::count_if(topology.nodes.begin(), topology.nodes.end(), [](const NodeSpec& n) {
+        return n.kind == NodeKind::router || n.kind == NodeKind::cloud;
+      }));
   EXPECT_EQ(members + routers, topology.nodes.size());
 }
 
 TEST(TopologyAddresses, AreUniqueInEveryRealmWhateverItsSize) {
   expect_unique_addresses_per_realm(load(kHomes));
-  // 600 homes of one (more than there are 192.168.N.0/24), one office of 300 (more than fit into one), two layers of NAT.
+  // 600 homes of one (more than there are 192.168.N.0/24), one office of 300 (more than fit into one), two layers of
+  // NAT.
   const Topology topology = load(R"(
 hosts:
   home: {count: 600, to: net, nat: linux}

@@ -39,9 +39,10 @@ TEST(NatBehaviorText, AWrongNameIsAnsweredWithTheNearest) {
   EXPECT_EQ(parse_nat_behavior("symetric").error().message, "'symetric' is no NAT type; did you mean 'symmetric'?");
   EXPECT_EQ(parse_nat_behavior("eim/apdx").error().message, "'apdx' is no NAT filtering; did you mean 'apdf'?");
   EXPECT_EQ(parse_nat_behavior("eif/apdf").error().message, "'eif' is no NAT mapping; did you mean 'eim'?");
-  EXPECT_EQ(parse_nat_behavior("weird").error().message,
-            "'weird' is no NAT type; known are behave, full-cone, restricted-cone, port-restricted, symmetric, linux, pf, "
-            "cellular; or write mapping/filtering, such as 'eim/apdf'");
+  EXPECT_EQ(
+      parse_nat_behavior("weird").error().message,
+      "'weird' is no NAT type; known are behave, full-cone, restricted-cone, port-restricted, symmetric, linux, pf, "
+      "cellular; or write mapping/filtering, such as 'eim/apdf'");
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ std::string parse_error(const std::string& text) {
 }
 
 TEST(YamlReader, GivesTypedValuesAndNothingForAbsentKeys) {
-  auto file = YamlFile::parse("delay: 10 ms\nrate: 5 Mbit/s\nsize: 1.5 KiB\nloss: 1 %\non: yes\nn: -3\nx: 0.5\nip: 192.0.2.1\n"
-                              "kind: b\nlist: [p, q]\none: p\n",
-                              "a.yaml");
+  auto file = YamlFile::parse(
+      "delay: 10 ms\nrate: 5 Mbit/s\nsize: 1.5 KiB\nloss: 1 %\non: yes\nn: -3\nx: 0.5\nip: 192.0.2.1\n"
+      "kind: b\nlist: [p, q]\none: p\n",
+      "a.yaml");
   ASSERT_TRUE(file);
   YamlMap root = file->root("the file");
   static constexpr std::array<std::string_view, 2> kKinds{"a", "b"};
@@ -55,8 +56,10 @@ TEST(YamlReader, NamesTheNearestKnownKey) {
       link.done();
     }
   };
-  EXPECT_EQ(error_of("links:\n  wan:\n    dely: 10 ms\n", read), "a.yaml:3: unknown key 'dely' in link 'wan'; did you mean 'delay'?");
-  EXPECT_EQ(error_of("links:\n  wan: {colour: red}\n", read), "a.yaml:2: unknown key 'colour' in link 'wan'; known are delay, rate");
+  EXPECT_EQ(error_of("links:\n  wan:\n    dely: 10 ms\n", read),
+            "a.yaml:3: unknown key 'dely' in link 'wan'; did you mean 'delay'?");
+  EXPECT_EQ(error_of("links:\n  wan: {colour: red}\n", read),
+            "a.yaml:2: unknown key 'colour' in link 'wan'; known are delay, rate");
   EXPECT_EQ(error_of("lniks: {}\n", read), "a.yaml:1: unknown key 'lniks' in the file; did you mean 'links'?");
 }
 
@@ -73,7 +76,8 @@ TEST(YamlReader, SaysWhatIsWrongWithAValueAndWhere) {
   EXPECT_EQ(error_of("n: 10\n", integer), "a.yaml:1: n: '10' is above 9");
   EXPECT_EQ(error_of("n: -1\n", integer), "a.yaml:1: n: '-1' is negative");
   EXPECT_EQ(error_of("n: 1.5\n", integer), "a.yaml:1: n: '1.5' is not a whole number");
-  EXPECT_EQ(error_of("n: 99999999999999999999\n", integer), "a.yaml:1: n: '99999999999999999999' is too large a number");
+  EXPECT_EQ(error_of("n: 99999999999999999999\n", integer),
+            "a.yaml:1: n: '99999999999999999999' is too large a number");
   const auto boolean = [](YamlMap& root) { (void)root.boolean("on"); };
   EXPECT_EQ(error_of("on: maybe\n", boolean), "a.yaml:1: on: 'maybe' is neither yes nor no");
   const auto map = [](YamlMap& root) { root.value("m").map("m").done(); };
@@ -90,10 +94,11 @@ TEST(YamlReader, SaysWhatIsWrongWithAValueAndWhere) {
 }
 
 TEST(YamlReader, TheFirstErrorStays) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\n", [](YamlMap& root) {
-              (void)root.duration("a");
-              (void)root.duration("b");
-            }),
+  EXPECT_EQ(error_of("a: 1\nb: 2\n",
+                     [](YamlMap& root) {
+                       (void)root.duration("a");
+                       (void)root.duration("b");
+                     }),
             "a.yaml:1: a: '1' has no unit; write for example '10 ms'");
 }
 
@@ -131,7 +136,8 @@ TEST(YamlFile, RefusesWhatIsNotOneMapping) {
       << "the parser's own loop over documents never ends here";
   EXPECT_EQ(parse_error("a: 1\nb: [1, 2\n"), "a.yaml:3: this is not YAML: end of sequence flow not found");
   EXPECT_EQ(parse_error("a: 1\n? [x]\n: 2\n"), "a.yaml:2: a key must be a plain word");
-  EXPECT_EQ(YamlFile::load("/nowhere/b.yaml").error().message, "/nowhere/b.yaml: cannot be read: No such file or directory");
+  EXPECT_EQ(YamlFile::load("/nowhere/b.yaml").error().message,
+            "/nowhere/b.yaml: cannot be read: No such file or directory");
 }
 
 TEST(YamlFile, RefusesAKeyThatIsWrittenTwice) {

@@ -25,7 +25,8 @@ class SlowNat {
   std::optional<Endpoint> outbound(const Endpoint& inside, const Endpoint& outside, TimePoint now) {
     sweep(now);
     const Endpoint key = reduced(outside, behavior_.mapping);
-    auto found = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapping& m) { return m.inside == inside && m.key == key; });
+    auto found = std::find_if(mappings_.begin(), mappings_.end(),
+                              [&](const Mapping& m) { return m.inside == inside && m.key == key; });
     if (found == mappings_.end()) {
       const auto port = free_port(inside.port);
       if (!port) return std::nullopt;
@@ -69,7 +70,8 @@ class SlowNat {
 
   void touch(Mapping& m, const Endpoint& outside, TimePoint now, bool outwards) {
     const Duration unreplied = behavior_.udp_unreplied_timeout.value_or(behavior_.udp_timeout);
-    const auto [session, fresh] = m.sessions.try_emplace(reduced(outside, behavior_.filtering), Session{now + unreplied, false});
+    const auto [session, fresh] =
+        m.sessions.try_emplace(reduced(outside, behavior_.filtering), Session{now + unreplied, false});
     if (!outwards) session->second.replied = true;
     if (fresh || !(outwards ? behavior_.outbound_refresh : behavior_.inbound_refresh)) return;
     const TimePoint expires = now + (session->second.replied ? behavior_.udp_timeout : unreplied);
@@ -114,9 +116,11 @@ TEST(NatTableAgainstTheSlowModel, AgreesPacketForPacket) {
     for (int packet = 0; packet < 500; ++packet) {
       now += Duration(static_cast<std::int64_t>(random.below(6)));
       const auto host = static_cast<std::uint8_t>(random.below(3)), server = static_cast<std::uint8_t>(random.below(3));
-      const auto inside_port = static_cast<std::uint16_t>(4088 + random.below(6)), outside_port = static_cast<std::uint16_t>(1 + random.below(2));
+      const auto inside_port = static_cast<std::uint16_t>(4088 + random.below(6)),
+                 outside_port = static_cast<std::uint16_t>(1 + random.below(2));
       const auto external_port = static_cast<std::uint16_t>(4088 + random.below(16));
-      const Endpoint inside{IpAddress::v4(10, 0, 0, host), inside_port}, outside{IpAddress::v4(198, 51, 100, server), outside_port};
+      const Endpoint inside{IpAddress::v4(10, 0, 0, host), inside_port},
+          outside{IpAddress::v4(198, 51, 100, server), outside_port};
       const Endpoint external{kExternal, external_port};
       if (random.chance(0.5)) {
         const auto got = table.outbound(Protocol::udp, inside, outside, now);

@@ -84,7 +84,8 @@ TEST(NatMapping, AllPortsOfOneHostShareOneExternalAddress) {
 
 // REQ-3: no overloading, whatever the allocation.
 TEST(NatPorts, TwoHostsWithTheSameSourcePortNeverShareAnExternalPort) {
-  for (const PortAllocation allocation : {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
+  for (const PortAllocation allocation :
+       {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
     NatBehavior behavior = with(endpoint_independent, endpoint_independent);
     behavior.allocation = allocation;
     NatTable nat = table(behavior);
@@ -121,7 +122,8 @@ TEST(NatPorts, UdpAndTcpAndIcmpHavePortsOfTheirOwn) {
 
 // REQ-3a.
 TEST(NatPorts, WellKnownPortsStayWellKnownAndOthersStayOthers) {
-  for (const PortAllocation allocation : {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
+  for (const PortAllocation allocation :
+       {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
     NatBehavior behavior;
     behavior.first_port = 1;
     behavior.allocation = allocation;
@@ -180,14 +182,16 @@ TEST(NatPorts, EqualSeedsGiveEqualPorts) {
 }
 
 TEST(NatPorts, WhenAllAreTakenTheNewFlowIsDroppedAndTheOldOnesStay) {
-  for (const PortAllocation allocation : {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
+  for (const PortAllocation allocation :
+       {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
     NatBehavior behavior = with(endpoint_independent, endpoint_independent);
     behavior.allocation = allocation;
     behavior.first_port = 2000;
     behavior.last_port = 2129;  // crosses words of the port map on both sides
     NatTable nat = table(behavior);
     for (std::uint16_t i = 0; i < 130; ++i) {
-      ASSERT_TRUE(nat.outbound(Protocol::udp, {kAlice.address, static_cast<std::uint16_t>(9000 + i)}, kServers[0], kStart));
+      ASSERT_TRUE(
+          nat.outbound(Protocol::udp, {kAlice.address, static_cast<std::uint16_t>(9000 + i)}, kServers[0], kStart));
     }
     EXPECT_FALSE(nat.outbound(Protocol::udp, kBob, kServers[0], kStart));
     EXPECT_EQ(nat.last_drop(), NatDrop::out_of_ports);
@@ -441,7 +445,8 @@ TEST(NatMemory, AnIdleTableIsSmallAndAChurningOneDoesNotGrow) {
   for (int second = 0; second < 86'400; ++second) {
     const TimePoint now = kStart + std::chrono::seconds(second);
     for (int i = 0; i < 5; ++i, ++flow) {
-      const Endpoint server{IpAddress::v4(0xc6336400U + (flow & 0xff)), static_cast<std::uint16_t>(1 + (flow >> 8) % 60000)};
+      const Endpoint server{IpAddress::v4(0xc6336400U + (flow & 0xff)),
+                            static_cast<std::uint16_t>(1 + (flow >> 8) % 60000)};
       ASSERT_TRUE(nat.outbound(Protocol::udp, kAlice, server, now));
     }
     if (second == 3600) after_an_hour = nat.memory_bytes();

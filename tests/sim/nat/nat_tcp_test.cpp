@@ -36,9 +36,11 @@ class NatTcp : public testing::TestWithParam<Dependence> {
                   behavior.filtering = GetParam();
                   return behavior;
                 }(),
-                {kExternal.address}, RandomStream(1, 1, "nat")};
+                {kExternal.address},
+                RandomStream(1, 1, "nat")};
 };
-INSTANTIATE_TEST_SUITE_P(Filters, NatTcp, testing::Values(endpoint_independent, address_dependent, address_and_port_dependent));
+INSTANTIATE_TEST_SUITE_P(Filters, NatTcp,
+                         testing::Values(endpoint_independent, address_dependent, address_and_port_dependent));
 
 // RFC 5382 REQ-5: 4 minutes while partially open or closing, 2 h 4 min while established.
 TEST_P(NatTcp, AnUnansweredSynLivesForTheTransitoryTimeout) {

@@ -54,12 +54,14 @@ Peer make_peer(std::uint8_t number, const std::vector<NatBehavior>& behaviours) 
   Peer peer{{IpAddress::v4(10, number, 0, 2), static_cast<std::uint16_t>(4000 + number)}, {}, {}, false};
   for (std::size_t i = 0; i < behaviours.size(); ++i) {
     const auto octet = static_cast<std::uint8_t>(i);
-    peer.nats.emplace_back(behaviours[i], std::vector{IpAddress::v4(192, 0, octet, number)}, RandomStream(1, number, "nat"));
+    peer.nats.emplace_back(behaviours[i], std::vector{IpAddress::v4(192, 0, octet, number)},
+                           RandomStream(1, number, "nat"));
   }
   return peer;
 }
 
-/// Both know the other's server-reflexive endpoint and send to it; each answers to the source that it sees. No prediction.
+/// Both know the other's server-reflexive endpoint and send to it; each answers to the source that it sees. No
+/// prediction.
 bool punch(Peer& a, Peer& b) {
   TimePoint now = kStart;
   const Endpoint reflexive_a = *a.send(kServer, now), reflexive_b = *b.send(kServer, now);
@@ -80,11 +82,14 @@ bool punch(Peer& a, Peer& b) {
 }
 
 Dependence parse(const std::string& word) {
-  return word.starts_with("EI") ? endpoint_independent : word.starts_with("AD") ? address_dependent : address_and_port_dependent;
+  return word.starts_with("EI")   ? endpoint_independent
+         : word.starts_with("AD") ? address_dependent
+                                  : address_and_port_dependent;
 }
 
 TEST(HolePunching, SucceedsForExactlyThePairsOfTheExpectedMatrix) {
-  for (const PortAllocation allocation : {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
+  for (const PortAllocation allocation :
+       {PortAllocation::preserve, PortAllocation::sequential, PortAllocation::random}) {
     std::ifstream file(PEERBED_SOURCE_DIR "/tests/data/expected/nat_udp_punch_matrix.csv");
     ASSERT_TRUE(file.is_open());
     std::string line;
@@ -107,8 +112,8 @@ TEST(HolePunching, SucceedsForExactlyThePairsOfTheExpectedMatrix) {
 // The parts of a series, as seen from outside.
 TEST(NatsInSeries, TheWorseMappingWins) {
   const std::array kinds{endpoint_independent, address_dependent, address_and_port_dependent};
-  const std::array servers{Endpoint{kServer.address, 1}, Endpoint{kServer.address, 2}, Endpoint{IpAddress::v4(203, 0, 113, 2), 1},
-                           Endpoint{IpAddress::v4(203, 0, 113, 2), 2}};
+  const std::array servers{Endpoint{kServer.address, 1}, Endpoint{kServer.address, 2},
+                           Endpoint{IpAddress::v4(203, 0, 113, 2), 1}, Endpoint{IpAddress::v4(203, 0, 113, 2), 2}};
   const auto seen = [&](const std::vector<NatBehavior>& series) {
     Peer peer = make_peer(1, series);
     std::set<std::uint16_t> ports;
@@ -129,7 +134,8 @@ TEST(NatsInSeries, TheStricterFilterWins) {
   const std::array others{Endpoint{kServer.address, 9}, Endpoint{IpAddress::v4(203, 0, 113, 9), 9}};
   for (std::size_t home = 0; home < 3; ++home) {
     for (std::size_t carrier = 0; carrier < 3; ++carrier) {
-      Peer peer = make_peer(1, {behaviour(endpoint_independent, kinds[home]), behaviour(endpoint_independent, kinds[carrier])});
+      Peer peer =
+          make_peer(1, {behaviour(endpoint_independent, kinds[home]), behaviour(endpoint_independent, kinds[carrier])});
       const Endpoint external = *peer.send(kServer, kStart);
       const std::size_t strictest = std::max(home, carrier);
       EXPECT_TRUE(peer.receive(kServer, external, kStart));
