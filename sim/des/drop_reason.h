@@ -12,7 +12,7 @@ enum class DropReason : std::uint8_t {
   loss,             ///< the link's or the cloud's random loss
   queue_full,       ///< drop-tail
   no_route,         ///< nobody in the realm has the address, and no NAT leads out
-  no_host,          ///< it came to a host that does not have this address
+  no_host,          ///< it came to a device that does not have this address any more
   no_port,          ///< no socket, or no TCP connection, at the port
   ttl_expired,
   too_big,          ///< larger than the interface takes

@@ -44,13 +44,12 @@ void Host::accept(Packet* train) {
   enter([&] {
     while (train != nullptr) {
       Packet* packet = train;
-      const bool known = owns(packet->destination.address);
-      if (up_ && known) {
-        train = deliver(packet);
+      if (up_) [[likely]] {
+        train = deliver(packet);  // routes bring only what is for this host's addresses, and these never change
         continue;
       }
       train = packet->next;
-      engine_.drop(packet, up_ ? DropReason::no_host : DropReason::host_down);
+      engine_.drop(packet, DropReason::host_down);
     }
   });
 }
@@ -116,25 +115,29 @@ std::optional<IpAddress> Host::source_for(const IpAddress& remote) const {
   return std::nullopt;
 }
 
-/// An uplink into the realm that has the address, else the first that leads on.
+bool Host::is_own(AttachmentId at) const {
+  return std::any_of(uplinks_.begin(), uplinks_.end(), [&](const Uplink& uplink) { return uplink.at == at; });
+}
+
+/// An uplink into the realm that has the address, else the first that leads on. False: there is none.
 bool Host::route(Packet* packet) const {
-  for (const Uplink& uplink : uplinks_) {
-    const AttachmentId at = uplinks_.size() == 1 ? routes_.resolve(uplink.realm, packet->destination.address)
-                                                 : routes_.find(uplink.realm, packet->destination.address);
-    if (at == kNoAttachment) continue;
-    packet->attachment = at;
-    packet->link = uplink.out;
+  const IpAddress& to = packet->destination.address;
+  if (to.is_loopback()) {
+    packet->attachment = kNoAttachment;
     return true;
   }
-  if (uplinks_.size() == 1) return false;
-  for (const Uplink& uplink : uplinks_) {
-    const AttachmentId at = routes_.resolve(uplink.realm, packet->destination.address);
-    if (at == kNoAttachment) continue;
-    packet->attachment = at;
-    packet->link = uplink.out;
-    return true;
+  const bool single = uplinks_.size() == 1;
+  for (const bool exact : {true, false}) {
+    for (const Uplink& uplink : uplinks_) {
+      const AttachmentId at = exact && !single ? routes_.find(uplink.realm, to) : routes_.resolve(uplink.realm, to);
+      if (at == kNoAttachment) continue;
+      packet->attachment = is_own(at) ? kNoAttachment : at;
+      packet->link = uplink.out;
+      return true;
+    }
+    if (single) break;
   }
-  return false;
+  return owns(to);
 }
 
 bool Host::has_route(const IpAddress& remote) const {
@@ -145,15 +148,14 @@ bool Host::has_route(const IpAddress& remote) const {
 
 void Host::send(Packet* packet) {
   engine_.account(*packet);
-  if (owns(packet->destination.address)) {
-    packet->host = this;
-  } else if (!route(packet)) {
+  if (!route(packet)) {
     const IcmpError error{UnreachableReason::network, 0, packet->protocol, packet->source, packet->destination};
     const bool tell = packet->protocol != Protocol::icmp;
     engine_.drop(packet, DropReason::no_route);
     if (tell) send_error_to_self(error);
     return;
   }
+  if (packet->attachment == kNoAttachment) packet->host = this;
   packet->next = nullptr;
   (last_out_ == nullptr ? first_out_ : last_out_->next) = packet;
   last_out_ = packet;

@@ -24,7 +24,7 @@ class Host final : public Element {
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
-  void connect(Link& out, RealmId realm) { uplinks_.push_back({&out, realm}); }
+  void connect(Link& out, RealmId realm, AttachmentId at) { uplinks_.push_back({&out, realm, at}); }
 
   void accept(Packet* train) override;
   /// A host that is down neither sends nor receives; its node goes on, as with the cable pulled.
@@ -69,6 +69,7 @@ class Host final : public Element {
   struct Uplink {
     Link* out;
     RealmId realm;
+    AttachmentId at;  ///< this host's own place in the realm
   };
   struct Settle final : EventTarget {
     explicit Settle(Host& h) : host(h) {}
@@ -78,6 +79,7 @@ class Host final : public Element {
   void settle();
   [[nodiscard]] Packet* deliver(Packet* packet);
   [[nodiscard]] bool route(Packet* packet) const;
+  [[nodiscard]] bool is_own(AttachmentId at) const;
   [[nodiscard]] Packet* make_error(const IcmpError& error, const Endpoint& source, const IpAddress& destination);
   void put_out(Packet* packet);
 

@@ -128,7 +128,7 @@ TcpPorts::TcpPorts(Host& host)
     : host_(host), sequence_random_(host.engine().seed, stream_owner(host.name()), "tcp initial sequence") {}
 
 TcpPorts::~TcpPorts() {
-  for (auto& [pair, end] : ends_) {
+  for (auto& [pair, end] : ends_) {  // order: does not matter because nothing is called
     if (end->stream != nullptr) end->stream->end_ = nullptr;
   }
   for (auto& end : detached_) {
@@ -236,7 +236,7 @@ void TcpPorts::close(TcpListener& listener) {
   std::erase(listeners_, &listener);
   // Half-open connections of this listener are nobody's now. In the order of their endpoints, not of the hash.
   std::vector<TcpEnd*> orphans;
-  for (auto& [pair, end] : ends_) {
+  for (auto& [pair, end] : ends_) {  // order: does not matter because they are sorted
     if (end->acceptor == &listener) orphans.push_back(end.get());
   }
   std::sort(orphans.begin(), orphans.end(), [](const TcpEnd* a, const TcpEnd* b) { return a->pair.remote < b->pair.remote; });
@@ -377,7 +377,7 @@ void TcpPorts::remove(TcpEnd& end) {
 
 TcpCounters TcpPorts::counters() const {
   TcpCounters sum = ended_;
-  for (const auto& [pair, end] : ends_) add(sum, end->machine.counters());
+  for (const auto& [pair, end] : ends_) add(sum, end->machine.counters());  // order: does not matter because it is a sum
   for (const auto& end : detached_) add(sum, end->machine.counters());
   return sum;
 }

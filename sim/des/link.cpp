@@ -25,6 +25,7 @@ void Link::apply(const LinkDirection& knobs) {
   delay_ = knobs.delay;
   jitter_ = knobs.jitter;
   loss_ = knobs.loss;
+  is_random_ = loss_ > 0 || jitter_.count() > 0;
   limit_packets_ = knobs.queue.packets ? static_cast<std::uint64_t>(*knobs.queue.packets) : kUnlimited;
   limit_bytes_ = knobs.queue.bytes ? static_cast<std::uint64_t>(knobs.queue.bytes->bytes) : kUnlimited;
 }
@@ -45,27 +46,26 @@ void Link::trim() {
 /// Takes the serialiser from `start` on, and says when the packet has left. Exact: what one packet needs of a nanosecond
 /// is kept for the next, if that follows without a pause.
 TimePoint Link::serialise(TimePoint start, std::uint32_t size) {
-  if (start != free_at_) {
+  if (start != free_at()) {
     free_floor_ = start;
     free_fraction_ = 0;
   }
   const std::uint64_t work = size * kBitNanos + free_fraction_;  // below 2^64 up to 2 GB a packet
   free_floor_ += Duration(static_cast<std::int64_t>(work / rate_));
   free_fraction_ = work % rate_;
-  free_at_ = free_floor_ + Duration(free_fraction_ != 0 ? 1 : 0);
-  return free_at_;
+  return free_at();
 }
 
 TimePoint Link::arrival(TimePoint leaves) {
   TimePoint due = leaves + delay_;
-  if (jitter_.count() > 0) due += Duration(jitter_random_.between(0, jitter_.count()));
+  if (is_random_ && jitter_.count() > 0) due += Duration(jitter_random_.between(0, jitter_.count()));
   last_due_ = std::max(due, last_due_);
   return last_due_;
 }
 
 void Link::accept(Packet* packet) {
-  counters_.sent.add(packet->size);
-  if (loss_ > 0 && loss_random_.chance(loss_)) {
+  sent_.add(packet->size);
+  if (is_random_ && loss_random_.chance(loss_)) {
     counters_.lost.add(packet->size);
     engine_.drop(packet, DropReason::loss);
     return;
@@ -75,10 +75,10 @@ void Link::accept(Packet* packet) {
   const TimePoint now = engine_.now;
   if (rate_ == 0) {
     // A queue that was left behind by a limited rate drains first.
-    launch(packet, arrival(std::max(now, free_at_)));
+    launch(packet, arrival(std::max(now, free_at())));
     return;
   }
-  if (free_at_ > now) {
+  if (free_at() > now) {
     trim();
     // An idle serialiser takes a packet however small the queue is; here it is busy.
     if (waiting_.packets >= limit_packets_ || waiting_.bytes + packet->size > limit_bytes_) {
@@ -105,7 +105,7 @@ void Link::launch(Packet* packet, TimePoint due) {
   }
   packet->due = due;
   // At once, unless a host would be called while another one sends, or something is due now that entered before.
-  if (due == engine_.now && !(far_end_is_host_ && engine_.is_sending) && counters_.in_transit().packets == 1) {
+  if (due == engine_.now && !(far_end_is_host_ && engine_.is_sending) && counters().in_transit().packets == 1) {
     on_arrival(packet);
     return;
   }
@@ -114,7 +114,7 @@ void Link::launch(Packet* packet, TimePoint due) {
 }
 
 void Link::wait(Packet* packet) {
-  packet->start = free_at_;
+  packet->start = free_at();
   packet->due = arrival(serialise(packet->start, packet->size));
   // Cancellable, because a change of rate moves it.
   packet->event = engine_.scheduler.schedule_cancellable(packet->due, static_cast<std::uint8_t>(EventKind::link_end),
@@ -132,7 +132,7 @@ void Link::on_arrival(Packet* train) {
   if (first_waiting_ != nullptr) trim();
   if (train_end_ != nullptr && train_end_->due <= engine_.now) train_end_ = nullptr;
   for (Packet* packet = train; packet != nullptr; packet = packet->next) {
-    counters_.delivered.add(packet->size);
+    delivered_.add(packet->size);
     packet->place = Place::host;
     engine_.note_hop(direction_, *packet);
   }
@@ -145,13 +145,13 @@ void Link::set(const LinkDirection& knobs) {
   train_end_ = nullptr;
   if (first_waiting_ == nullptr) return;
   // The packet on the wire keeps its departure, which is the start of the first that waits; all others follow anew.
-  free_at_ = free_floor_ = first_waiting_->start;
+  free_floor_ = first_waiting_->start;
   free_fraction_ = 0;
   last_due_ = started_due_;
   for (Packet* packet = first_waiting_; packet != nullptr; packet = packet->next) {
     engine_.scheduler.cancel(packet->event);
-    packet->start = free_at_;
-    packet->due = arrival(rate_ == 0 ? free_at_ : serialise(packet->start, packet->size));
+    packet->start = free_at();
+    packet->due = arrival(rate_ == 0 ? free_at() : serialise(packet->start, packet->size));
     packet->event = engine_.scheduler.schedule_cancellable(packet->due, static_cast<std::uint8_t>(EventKind::link_end),
                                                            reinterpret_cast<std::uintptr_t>(packet));
   }

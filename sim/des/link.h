@@ -18,10 +18,10 @@
 namespace peerbed::sim {
 
 struct LinkCounters {
-  Tally sent;       ///< offered at the entry
-  Tally delivered;  ///< arrived at the far end
   Tally lost, queue_full;
   std::uint64_t queue_high_water_packets = 0, queue_high_water_bytes = 0;
+  Tally sent;       ///< offered at the entry
+  Tally delivered;  ///< arrived at the far end
 
   [[nodiscard]] Tally in_transit() const {
     return {sent.packets - delivered.packets - lost.packets - queue_full.packets,
@@ -29,7 +29,7 @@ struct LinkCounters {
   }
 };
 
-class Link {
+class alignas(64) Link {
  public:
   /// `direction` is twice the link's index, plus one for b to a.
   Link(Engine& engine, std::uint32_t direction, std::string_view name, const LinkDirection& knobs);
@@ -40,13 +40,24 @@ class Link {
   /// From now on. The packet on the wire goes on as it began; those in the queue leave at the new rate.
   void set(const LinkDirection& knobs);
 
-  [[nodiscard]] const LinkCounters& counters() const { return counters_; }
+  [[nodiscard]] LinkCounters counters() const {
+    LinkCounters all = counters_;
+    all.sent = sent_;
+    all.delivered = delivered_;
+    return all;
+  }
   [[nodiscard]] std::uint32_t direction() const { return direction_; }
   [[nodiscard]] std::uint32_t entry_port() const { return entry_port_; }  ///< its number among the links of the cloud it leaves
   [[nodiscard]] std::uint32_t exit_port() const { return exit_port_; }    ///< its number among the links of the cloud it enters
   [[nodiscard]] Duration delay() const { return delay_; }
   /// What waits in the queue.
-  [[nodiscard]] Tally waiting() { return trim(), waiting_; }
+  [[nodiscard]] Tally waiting() {
+    if (first_waiting_ == nullptr) return {};
+    trim();
+    return waiting_;
+  }
+  /// Where the next packet goes, for prefetching.
+  [[nodiscard]] const void* far_end() const { return far_end_; }
   /// When no more than `bytes` will be waiting, if nothing is added.
   [[nodiscard]] TimePoint time_of_backlog(std::uint64_t bytes);
 
@@ -61,26 +72,31 @@ class Link {
   void launch(Packet* packet, TimePoint due);
   void wait(Packet* packet);
 
+  [[nodiscard]] TimePoint free_at() const { return free_floor_ + Duration(free_fraction_ != 0 ? 1 : 0); }
+
+  // Ten thousand hosts have more links than a cache holds lines: what every packet touches is in the first two.
   Engine& engine_;
   Element* far_end_ = nullptr;
   std::uint64_t rate_ = 0;  ///< bits per second; 0: unlimited
-  Duration delay_{}, jitter_{};
-  double loss_ = 0;
-  std::uint64_t limit_packets_ = kUnlimited, limit_bytes_ = kUnlimited;
+  Duration delay_{};
+  TimePoint last_due_{};         ///< of the packet that entered last
+  Packet* train_end_ = nullptr;  ///< the last packet that is due at last_due_, if another may be hung on it
   std::uint32_t direction_ = 0, entry_port_ = 0, exit_port_ = 0;
-  bool far_end_is_host_ = false;
+  bool far_end_is_host_ = false, is_random_ = false;  ///< is_random_: it has loss or jitter
 
-  TimePoint free_floor_{};          ///< when the serialiser is free, without ...
-  std::uint64_t free_fraction_ = 0; ///< ... this many 1/rate of a nanosecond
-  TimePoint free_at_{};             ///< the same, rounded up
-  TimePoint last_due_{};            ///< of the packet that entered last
-  TimePoint started_due_{};         ///< of the packet whose serialisation began last
+  TimePoint free_floor_{};           ///< when the serialiser is free, without ...
+  std::uint64_t free_fraction_ = 0;  ///< ... this many 1/rate of a nanosecond
   Packet* first_waiting_ = nullptr;
+  Tally sent_, delivered_;
+
+  LinkCounters counters_;  ///< all but the two above
   Packet* last_waiting_ = nullptr;
   Tally waiting_;
-  Packet* train_end_ = nullptr;  ///< the last packet that is due at last_due_, if another may be hung on it
+  TimePoint started_due_{};  ///< of the packet whose serialisation began last
+  Duration jitter_{};
+  double loss_ = 0;
+  std::uint64_t limit_packets_ = kUnlimited, limit_bytes_ = kUnlimited;
   RandomStream loss_random_, jitter_random_;
-  LinkCounters counters_;
 };
 
 }  // namespace peerbed::sim

@@ -19,7 +19,9 @@ NatBox::NatBox(Engine& engine, Routes& routes, std::string_view name, const Node
       router_(inside),
       inside_realm_(routes.realm_of(inside)),
       inside_(*this, engine, routes, inside),
-      outside_(*this) {}
+      outside_(*this) {
+  note_families();
+}
 
 void NatBox::connect_outside(Link& link, RealmId realm, AttachmentId at) {
   outside_link_ = &link;
@@ -36,12 +38,13 @@ bool NatBox::rebind(std::optional<std::vector<IpAddress>> addresses) {
     for (const IpAddress& address : *addresses) (void)routes_.add_address(outside_realm_, address, outside_at_);
   }
   table_.rebind(engine_.now, std::move(addresses));
+  note_families();
   return true;
 }
 
-bool NatBox::translates(Family family) const {
-  return std::any_of(table_.external_addresses().begin(), table_.external_addresses().end(),
-                     [&](const IpAddress& address) { return address.family == family; });
+void NatBox::note_families() {
+  has_v4_ = has_v6_ = false;
+  for (const IpAddress& address : table_.external_addresses()) (address.family == Family::v4 ? has_v4_ : has_v6_) = true;
 }
 
 DropReason NatBox::why() const {
@@ -85,7 +88,10 @@ void NatBox::Inside::accept(Packet* train) {
     --packet->ttl;
     if (!routes_.is_way_out(box_.inside_realm_, packet->attachment)) {
       forward(packet);
-    } else if (box_.table_.is_external(packet->destination.address)) {
+      continue;
+    }
+    packet->attachment = routes_.resolve(box_.outside_realm_, packet->destination.address);
+    if (packet->attachment == box_.outside_at_) {
       turn_round(packet);
     } else {
       send_out(packet);
@@ -94,7 +100,6 @@ void NatBox::Inside::accept(Packet* train) {
 }
 
 void NatBox::Inside::send_out(Packet* packet) {
-  packet->attachment = routes_.resolve(box_.outside_realm_, packet->destination.address);
   if (packet->attachment == kNoAttachment || !box_.translates(packet->destination.address.family)) {
     refuse(packet, UnreachableReason::network, DropReason::no_route);
     return;
@@ -163,7 +168,9 @@ void NatBox::Outside::let_in(Packet* packet) {
     const auto inside =
         box_.table_.inbound(packet->protocol, packet->source, packet->destination, box_.engine_.now, flags_of(*packet));
     if (!inside) {
-      box_.engine_.drop(packet, box_.why());
+      // It was on its way when the device lost this address.
+      const bool ours = box_.table_.is_external(packet->destination.address);
+      box_.engine_.drop(packet, ours ? box_.why() : DropReason::no_host);
       return;
     }
     packet->destination = *inside;

@@ -49,7 +49,8 @@ class NatBox {
     [[nodiscard]] bool translate_error(Packet* packet);
     NatBox& box_;
   };
-  [[nodiscard]] bool translates(Family family) const;
+  void note_families();
+  [[nodiscard]] bool translates(Family family) const { return family == Family::v4 ? has_v4_ : has_v6_; }
   [[nodiscard]] DropReason why() const;
 
   Engine& engine_;
@@ -57,7 +58,8 @@ class NatBox {
   NatTable table_;
   RouterId router_;
   RealmId inside_realm_ = 0, outside_realm_ = 0;
-  AttachmentId outside_at_ = kNoAttachment;
+  AttachmentId outside_at_ = kNoAttachment;  ///< what the external addresses resolve to outside
+  bool has_v4_ = false, has_v6_ = false;
   Link* outside_link_ = nullptr;
   Inside inside_;
   Outside outside_;

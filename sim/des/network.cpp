@@ -160,7 +160,7 @@ Result<void> Network::rebind_nat(std::string_view name, std::optional<std::vecto
 
 const std::vector<std::string>& Network::link_names() const { return parts_->link_names; }
 
-const LinkCounters& Network::link_counters(std::string_view name, bool a_to_b) const {
+LinkCounters Network::link_counters(std::string_view name, bool a_to_b) const {
   const std::size_t index = index_of(parts_->links_by_name, name, "the network has no link of this name");
   return parts_->links[2 * index + (a_to_b ? 0 : 1)].counters();
 }

@@ -65,7 +65,7 @@ class Network {
 
   // Watching.
   [[nodiscard]] const std::vector<std::string>& link_names() const;
-  [[nodiscard]] const LinkCounters& link_counters(std::string_view name, bool a_to_b) const;
+  [[nodiscard]] LinkCounters link_counters(std::string_view name, bool a_to_b) const;
   [[nodiscard]] Conservation conservation() const;
   [[nodiscard]] const DropTallies& drops() const;
   [[nodiscard]] Tally packets_made() const;

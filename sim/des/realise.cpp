@@ -98,8 +98,8 @@ const CloudSpec& Realiser::cloud_of(const NodeSpec& node) const {
 }
 
 void Realiser::make_links() {
-  boost::unordered_flat_map<std::string_view, std::size_t> nodes;
-  for (std::size_t i = 0; i < topology_.nodes.size(); ++i) nodes.emplace(topology_.nodes[i].name, i);
+  boost::unordered_flat_map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < topology_.nodes.size(); ++i) by_name.emplace(topology_.nodes[i].name, i);
   cloud_links_.assign(topology_.nodes.size(), 0);
   parts_.link_specs = topology_.links;
   for (std::size_t i = 0; i < topology_.links.size(); ++i) {
@@ -110,7 +110,7 @@ void Realiser::make_links() {
     parts_.links.emplace_back(parts_.engine, static_cast<std::uint32_t>(2 * i + 1), spec.name, spec.b_to_a);
     const auto end = [&](const std::string& name) {
       End made;
-      made.node = nodes.at(name);
+      made.node = by_name.at(name);
       const NodeSpec& node = topology_.nodes[made.node];
       const bool outside = node.kind == NodeKind::nat && node.outside_link == spec.name;
       made.role = node.kind == NodeKind::host || outside ? Role::terminal : Role::router;
@@ -205,7 +205,7 @@ Result<void> Realiser::attach(std::size_t link) {
     end.attachment = parts_.routes.add_attachment({router, &link_from(link, !at_a)});
     owner_of_attachment_.push_back(end.node);
     if (node.kind == NodeKind::host) {
-      parts_.hosts[index_[end.node]].host.connect(link_from(link, at_a), wire.realm);
+      parts_.hosts[index_[end.node]].host.connect(link_from(link, at_a), wire.realm, end.attachment);
     } else {
       parts_.nats[index_[end.node]].connect_outside(link_from(link, at_a), wire.realm, end.attachment);
     }

@@ -23,9 +23,9 @@ AttachmentId Routes::add_attachment(const Attachment& attachment) {
 
 AttachmentId Routes::find(RealmId realm_id, const IpAddress& address) const {
   const Realm& realm = realms_[realm_id];
-  if (!realm.many.empty()) {
-    const auto found = realm.many.find(address);
-    return found == realm.many.end() ? kNoAttachment : found->second;
+  if (realm.many) {
+    const auto found = realm.many->find(address);
+    return found == realm.many->end() ? kNoAttachment : found->second;
   }
   for (const auto& [known, at] : realm.few) {
     if (known == address) return at;
@@ -36,21 +36,22 @@ AttachmentId Routes::find(RealmId realm_id, const IpAddress& address) const {
 bool Routes::add_address(RealmId realm_id, const IpAddress& address, AttachmentId at) {
   if (find(realm_id, address) != kNoAttachment) return false;
   Realm& realm = realms_[realm_id];
-  if (realm.many.empty() && realm.few.size() < kFew) {
+  if (!realm.many && realm.few.size() < kFew) {
     realm.few.emplace_back(address, at);
     return true;
   }
-  if (realm.many.empty()) realm.many.insert(realm.few.begin(), realm.few.end());
-  realm.few.clear();
-  realm.few.shrink_to_fit();
-  realm.many.emplace(address, at);
+  if (!realm.many) {
+    realm.many = std::make_unique<boost::unordered_flat_map<IpAddress, AttachmentId, EndpointHash>>(realm.few.begin(), realm.few.end());
+    realm.few = {};
+  }
+  realm.many->emplace(address, at);
   return true;
 }
 
 void Routes::remove_address(RealmId realm_id, const IpAddress& address) {
   Realm& realm = realms_[realm_id];
   std::erase_if(realm.few, [&](const auto& entry) { return entry.first == address; });
-  realm.many.erase(address);
+  if (realm.many) realm.many->erase(address);
 }
 
 void Routes::compute(const std::vector<Edge>& edges) {

@@ -5,6 +5,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -64,7 +65,7 @@ class Routes {
     AttachmentId way_out = kNoAttachment;
     std::uint32_t routers = 0;
     std::vector<std::pair<IpAddress, AttachmentId>> few;
-    boost::unordered_flat_map<IpAddress, AttachmentId, EndpointHash> many;
+    std::unique_ptr<boost::unordered_flat_map<IpAddress, AttachmentId, EndpointHash>> many;
   };
   struct Router {
     RealmId realm = 0;
