@@ -204,7 +204,8 @@ bool Connection::write_payload(TimePoint now, ByteWriter& out, bool may_send_dat
   streams_.write_frames(out, sent);
   if (!datagrams_first_) write_datagrams(out);
   datagrams_first_ = !datagrams_first_;
-  if (ping_pending_ && out.size() == before && out.room() > 0) encode_ping(out);
+  // Even beside other frames: OBSERVED_ADDRESS alone is a mere probe, and the peer would not follow to a new path.
+  if (ping_pending_ && out.room() > 0) encode_ping(out);
   if (out.size() == before) {  // the acknowledgement left no room: it travels alone
     sent.drop_open_records();
     return eliciting;
