@@ -150,12 +150,13 @@ TEST_F(LossDetectorTest, ReorderingIsForgottenAfterSixteenTrueLosses) {
   (void)detector.on_ack(at(41ms), ack_of({{0, 5}}), sink);
   ASSERT_TRUE(detector.reordering_seen());
   TimePoint now = at(100ms);
-  for (int event = 0; event <= LossDetector::kReorderingPersistence + 1; ++event) {
+  for (int event = 0; event <= LossDetector::kReorderingPersistence; ++event) {
     const std::uint64_t first = detector.packets().next_number();
     send(now, 5);
     now += 200ms;
-    (void)detector.on_ack(now, ack_of({{first + 1, first + 5}}), sink);  // lost by time
-    now += 200ms;
+    (void)detector.on_ack(now, ack_of({{first + 1, first + 5}}), sink);
+    now += 300ms;
+    (void)detector.on_timeout(now, sink);  // lost by time
   }
   EXPECT_FALSE(detector.reordering_seen());
 }
