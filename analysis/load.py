@@ -85,7 +85,7 @@ class Run:
         )
         for column in ("time_s", "value"):
             _require(
-                pandas.api.types.is_numeric_dtype(frame[column]),
+                frame.empty or pandas.api.types.is_numeric_dtype(frame[column]),
                 path,
                 f"the column {column} holds something that is no number",
             )
@@ -115,6 +115,7 @@ class Point:
     verdict: str
     metrics: dict[str, dict]
     runs: list[Run] = field(repr=False)
+    failed: list[str] = field(default_factory=list)  # sentences of the program
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ def _campaign_from(folder: Path, results: dict) -> Campaign:
         for key, types in (("set", dict), ("runs", list), ("verdict", str), ("metrics", dict)):
             _require(isinstance(entry.get(key), types), path, f"point {number} lacks '{key}' or it has the wrong type")
         runs = [load_run(_run_folder(folder, name)) for name in entry["runs"]]
-        points.append(Point(entry["set"], entry["verdict"], entry["metrics"], runs))
+        points.append(Point(entry["set"], entry["verdict"], entry["metrics"], runs, entry.get("failed", [])))
     _require(bool(points), path, "the campaign has no points")
     return Campaign(folder, results, points)
 

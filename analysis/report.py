@@ -17,6 +17,8 @@ from analysis.units import readable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_COLUMNS = 6
+# What a reader of a table of points looks for first.
+_TELLING = (".goodput", ".outcome", ".latency", ".time", ".rate")
 # A drawing of many thousand segments is larger as SVG than as pixels.
 _LARGEST_SVG = 300_000
 
@@ -59,6 +61,8 @@ def _metric_rows(run: Run) -> list[dict]:
     rows = []
     for name, entry in sorted(run.metrics.items()):
         unit = entry["unit"]
+        if ".drops." in name and entry.get("value") == 0:
+            continue  # a reason for which nothing was dropped
         if "value" in entry:
             rows.append({"name": name, "value": readable(entry["value"], unit), "spread": ""})
         else:
@@ -102,11 +106,14 @@ def _expectation_rows(run: Run) -> list[dict]:
     rows = []
     for entry in run.expectations:
         unit = _unit_of(entry["expr"], run.metrics)
+        value, bound = entry.get("value"), entry.get("bound")
+        if re.search(r"[!=]=\s*(?:true|false)\s*$", entry["expr"]):
+            value, bound = ({0: "false", 1: "true"}.get(side, side) for side in (value, bound))
         rows.append(
             {
                 "expr": entry["expr"],
-                "value": readable(entry.get("value"), unit),
-                "bound": readable(entry.get("bound"), unit),
+                "value": readable(value, unit),
+                "bound": readable(bound, unit),
                 "note": entry.get("reason") or entry.get("from") or "",
                 "ok": entry["ok"],
             }
@@ -127,6 +134,8 @@ def _cell(point: Point, metric: str) -> str:
         if len(words) == 1:
             return words[0]
         return ", ".join(f"{w} {sum(readable(v) == w for v in values)}/{len(values)}" for w in words)
+    if unit == "" and len(numbers) > 1 and len(set(numbers)) > 1 and set(numbers) <= {0.0, 1.0}:
+        return f"{sum(numbers):g} of {len(numbers)}"
     interval = mean_ci95(numbers)
     text = readable(sum(numbers) / len(numbers), unit)
     if interval and interval.high > interval.low:
@@ -143,6 +152,7 @@ def _columns_of(campaign: Campaign) -> list[str]:
     words |= {word.rsplit(".", 1)[0] for word in words}
     expected = {name for name in names if name in words}
     varying = [n for n in names if n not in expected and len({str(run.value(n)) for run in campaign.runs}) > 1]
+    varying.sort(key=lambda name: (not name.endswith(_TELLING), name))
     chosen = sorted(expected) + varying[: max(0, min(MOST_COLUMNS, 3) - len(expected))]
     return chosen[:MOST_COLUMNS]
 
@@ -184,6 +194,24 @@ def _run_page(run: Run, figures: list[dict]) -> str:
     )
 
 
+def _failures_of(point: Point) -> list[dict]:
+    where = ", ".join(f"{k} = {v}" for k, v in point.settings.items())
+    rows = [
+        {
+            "where": where,
+            "seed": run.results["seed"],
+            "broken": [e for e in _expectation_rows(run) if not e["ok"]],
+            "reason": run.results.get("invalid_reason", ""),
+            "replay": f"./peerbed replay {shlex.quote(str(run.folder))}",
+        }
+        for run in point.runs
+        if run.verdict != "pass"
+    ]
+    if not rows:  # runs that ended without a result have no folder, only a sentence
+        rows = [{"where": where, "seed": "", "broken": [], "reason": said, "replay": ""} for said in point.failed]
+    return rows
+
+
 def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:
     columns = _columns_of(campaign)
     rows = [
@@ -195,17 +223,7 @@ def _campaign_page(campaign: Campaign, figures: list[dict]) -> str:
         }
         for point in campaign.points
     ]
-    failures = [
-        {
-            "where": ", ".join(f"{k} = {v}" for k, v in point.settings.items()),
-            "seed": run.results["seed"],
-            "broken": [e for e in _expectation_rows(run) if not e["ok"]],
-            "replay": f"./peerbed replay {shlex.quote(str(run.folder))}",
-        }
-        for point in campaign.points
-        for run in point.runs
-        if run.verdict != "pass"
-    ]
+    failures = [failure for point in campaign.points for failure in _failures_of(point)]
     runs = campaign.runs
     totals: dict = {}
     for run in runs:

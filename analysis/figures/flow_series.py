@@ -4,7 +4,7 @@ import re
 from typing import Iterator
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis import style
 from analysis.figures.drawing import Drawing
@@ -31,6 +31,7 @@ _PANELS = [
 ]
 _COUNTERS = {"lost", "losses", "lost_packets", "retransmitted"}
 MOST_FLOWS = 4
+_NEVER_SET = 1e15  # what stands for "no threshold yet"
 
 
 def flows_of(run: Run) -> dict[str, list[str]]:
@@ -51,10 +52,12 @@ def draw(run: Run, flow: str, whats: list[str]):
         figure, grid = style.new_figure(7.6, 0.9 + 1.75 * len(panels), rows=len(panels), sharex=True, squeeze=False)
         for axes, (label, unit, series) in zip(grid[:, 0], panels):
             data = {what: run.one_series(f"flow.{flow}.{what}") for what in series}
-            largest = max(
-                (frame["value"].replace([np.inf, -np.inf], np.nan).max() for frame in data.values()), default=0.0
-            )
-            divisor, unit_name = scale_for(float(largest), unit) if np.isfinite(largest) else (1.0, unit)
+            values = np.concatenate([frame["value"].to_numpy(dtype=float) for frame in data.values()])
+            values = values[(values > 0) & (values < _NEVER_SET)]
+            largest, usual = (float(values.max()), float(np.median(values))) if len(values) else (0.0, 0.0)
+            # The overshoot of a slow start would press all that follows to the ground.
+            logarithmic = label == "window" and usual > 0 and largest / usual > 15
+            divisor, unit_name = scale_for(usual if logarithmic else largest, unit)
             for index, (what, frame) in enumerate(data.items()):
                 time, value = frame["time_s"].to_numpy(), frame["value"].to_numpy(dtype=float)
                 if what in _COUNTERS:
@@ -62,10 +65,18 @@ def draw(run: Run, flow: str, whats: list[str]):
                         time, 0, np.diff(value, prepend=0.0), color=style.VERMILION, linewidth=1.2, label=series[what]
                     )
                     continue
-                shown = np.where(value < 1e15, value / divisor, np.nan)  # a threshold that was never set is "infinite"
-                axes.step(time, shown, where="post", color=style.colour_of(index), linewidth=1.3, label=series[what])
+                shown = np.where(value < _NEVER_SET, value / divisor, np.nan)
+                # The threshold lies on the window for most of a flow's life: below it, and thin.
+                look = {"color": style.GREY, "linestyle": ":", "linewidth": 1.1, "zorder": 1.5}
+                if what != "ssthresh":
+                    look = {"color": style.colour_of(index), "linewidth": 1.3}
+                axes.step(time, shown, where="post", label=series[what], **look)
             axes.set_ylabel(f"{label}\n{unit_name}" if unit_name else label)
-            axes.set_ylim(bottom=0)
+            if logarithmic:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+            else:
+                axes.set_ylim(bottom=0)
             if all(what in _COUNTERS for what in series):
                 axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             if len(series) > 1:

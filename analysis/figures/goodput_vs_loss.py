@@ -93,6 +93,11 @@ def draw(lines: dict[str, list[tuple[float, list[float]]]], round_trip: float | 
                 capsize=3,
                 elinewidth=1,
             )
+            if max(len(rates) for _, rates in points) > 1:  # each run by itself, as few runs make wide intervals
+                dots = [(at, rate / 1e6) for at, (_, rates) in zip(x, points) for rate in rates]
+                axes.plot(
+                    *zip(*dots), linestyle="none", marker=".", markersize=4, alpha=0.45, color=style.colour_of(index)
+                )
         measured = [np.mean(rates) / 1e6 for points in lines.values() for _, rates in points if np.mean(rates) > 0]
         if round_trip:
             grid = np.geomspace(losses[0], losses[-1], 100)

@@ -82,6 +82,11 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         load(tmp_path)
 
 
+def test_a_series_file_of_a_header_alone_is_empty(run_folder):
+    (run_folder / "series.csv").write_text("time_s,name,value\n")
+    assert load(run_folder).series.empty
+
+
 @pytest.mark.parametrize(
     "text, sentence",
     [

@@ -123,7 +123,7 @@ def test_the_report_of_a_campaign_has_a_row_per_point_with_intervals(campaign_fo
     assert "1 % 2 Mbit/s (-484.1 kbit/s … 4.484 Mbit/s)" in page.text
     assert (
         "What broke" in page.text
-        and "links.wan.loss = 5 % , seed 1" in page.text
+        and "links.wan.loss = 5 % 1 flow.bulk.goodput" in page.text
         and page.text.count("./peerbed replay") == 3
     )
 
