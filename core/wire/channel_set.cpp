@@ -125,7 +125,9 @@ void ChannelSet::drain(TimePoint now, Inbound& in) {
     in.partial.erase(in.partial.begin(), in.partial.begin() + static_cast<std::ptrdiff_t>(used));
   }
   while (!faulty_ && !is_paused(in)) {
-    const StreamRead read = link_.read(now, in.stream, scratch_);
+    // The rest of a message comes alone: what follows it would have to be moved up once it is delivered.
+    const bool rest = !in.partial.empty() && in.missing > 0;
+    const StreamRead read = link_.read(now, in.stream, rest ? scratch_.first(std::min(in.missing, scratch_.size())) : scratch_);
     if (read.bytes == 0) {
       if (read.end && !in.partial.empty()) fault(now, "a channel ended inside a message");
       break;
@@ -137,7 +139,7 @@ void ChannelSet::drain(TimePoint now, Inbound& in) {
     } else {
       in.partial.insert(in.partial.end(), fresh.begin(), fresh.end());
       const std::size_t used = parse(now, in, in.partial);
-      in.partial.erase(in.partial.begin(), in.partial.begin() + static_cast<std::ptrdiff_t>(used));
+      if (used > 0) in.partial.erase(in.partial.begin(), in.partial.begin() + static_cast<std::ptrdiff_t>(used));
     }
   }
   if (in.partial.empty()) release(in.partial);
@@ -146,6 +148,7 @@ void ChannelSet::drain(TimePoint now, Inbound& in) {
 /// Delivers the whole messages at the front of `data`; returns how many bytes were used up.
 std::size_t ChannelSet::parse(TimePoint now, Inbound& in, BytesView data) {
   std::size_t used = 0;
+  in.missing = 0;
   while (!faulty_ && !is_paused(in)) {
     if (in.discarding) return data.size();
     ByteReader reader(data.subspan(used));
@@ -162,6 +165,7 @@ std::size_t ChannelSet::parse(TimePoint now, Inbound& in, BytesView data) {
     }
     const BytesView message = reader.bytes(static_cast<std::size_t>(length));
     if (reader.failed()) {
+      in.missing = reader.position() + static_cast<std::size_t>(length) - (data.size() - used);
       if (in.partial.data() != data.data()) in.partial.reserve(static_cast<std::size_t>(length) + 8);
       break;
     }

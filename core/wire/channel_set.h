@@ -79,6 +79,7 @@ class ChannelSet {
     std::optional<ChannelId> channel;
     bool discarding = false;
     Bytes partial;  ///< received and not yet whole
+    std::size_t missing = 0;  ///< to its end; zero: not known yet
   };
 
   Outbound& outbound(TimePoint now, ChannelId channel);

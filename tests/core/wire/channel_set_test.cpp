@@ -122,6 +122,21 @@ TEST_F(Channels, AMessageIsTheSameHoweverTheStreamIsCut) {
   for (const auto& [channel, message] : got_.messages) EXPECT_EQ(message, text);
 }
 
+TEST_F(Channels, MessagesOfAnySizesBehindEachOtherComeApartWhereTheyWereJoined) {
+  std::vector<std::string> sent;
+  for (const std::size_t piece : {1U, 5U, 63U, 64U, 1000U}) {
+    b_.read_at_most = piece;
+    for (const std::size_t size : {5000U, 0U, 3U, 64U, 63U, 62U, 200U, 1U, 300U, 61U}) {  // around the scratch buffer's 64
+      sent.emplace_back(size, static_cast<char>('a' + sent.size() % 26));
+      send(bulk_, sent.back());
+    }
+    receive();
+  }
+  ASSERT_EQ(got_.messages.size(), sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(got_.messages[i].second, sent[i]) << "message " << i;
+  EXPECT_TRUE(got_.faults.empty());
+}
+
 TEST_F(Channels, AFullLinkTakesOneMessageMoreAndThenBlocksUntilItDrained) {
   a_.room = 10;
   EXPECT_EQ(send(bulk_, "0123456789"), SendStatus::taken);
