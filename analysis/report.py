@@ -13,7 +13,7 @@ from analysis.figures import all_drawings
 from analysis.figures.drawing import Drawing
 from analysis.load import Campaign, Point, Run, finite
 from analysis.statistics import mean_ci95
-from analysis.units import readable
+from analysis.units import plain, readable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_COLUMNS = 6
@@ -121,26 +121,25 @@ def _expectation_rows(run: Run) -> list[dict]:
     return rows
 
 
-def _cell(point: Point, metric: str) -> str:
-    """Mean and interval of a number over the runs of a point; the words and how often each of a text."""
+def _cell(point: Point, metric: str) -> tuple[str, str]:
+    """(mean, interval) of a number over the runs of a point; of a text the words, and how often each."""
     runs = [run for run in point.runs if metric in run.metrics]
     if not runs:
-        return "–"
+        return "–", ""
     unit = runs[0].metrics[metric]["unit"]
     values = [run.value(metric) for run in runs]
     numbers = finite(values)
     if len(numbers) < len(values):
         words = sorted({readable(v) for v in values})
         if len(words) == 1:
-            return words[0]
-        return ", ".join(f"{w} {sum(readable(v) == w for v in values)}/{len(values)}" for w in words)
-    if unit == "" and len(numbers) > 1 and len(set(numbers)) > 1 and set(numbers) <= {0.0, 1.0}:
-        return f"{sum(numbers):g} of {len(numbers)}"
-    interval = mean_ci95(numbers)
-    text = readable(sum(numbers) / len(numbers), unit)
-    if interval and interval.high > interval.low:
-        text += f" ({readable(interval.low, unit)} … {readable(interval.high, unit)})"
-    return text
+            return words[0], ""
+        return ", ".join(f"{w} {sum(readable(v) == w for v in values)}/{len(values)}" for w in words), ""
+    if unit == "" and len(set(numbers)) == 2 and set(numbers) == {0.0, 1.0}:
+        return f"{sum(numbers):g} of {len(numbers)}", ""
+    mean, interval = sum(numbers) / len(numbers), mean_ci95(numbers)
+    if interval is None or interval.low == interval.high:
+        return readable(mean, unit), ""
+    return readable(mean, unit), f"{plain(interval.low, mean, unit)} … {plain(interval.high, mean, unit)}"
 
 
 def _columns_of(campaign: Campaign) -> list[str]:

@@ -54,6 +54,11 @@ def readable(value, unit: str = "") -> str:
     return f"{_digits(value / divisor)} {name}".rstrip()
 
 
+def plain(value: float, beside: float, unit: str) -> str:
+    """The number alone, in the unit in which `beside` reads well."""
+    return _digits(value / scale_for(beside, unit)[0])
+
+
 _FACTORS = {
     "ns": 1e-9,
     "us": 1e-6,

@@ -74,7 +74,7 @@ def draw(run: Run, flow: str, whats: list[str]):
             axes.set_ylabel(f"{label}\n{unit_name}" if unit_name else label)
             if logarithmic:
                 axes.set_yscale("log")
-                axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
             else:
                 axes.set_ylim(bottom=0)
             if all(what in _COUNTERS for what in series):

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.units import quantity, readable
+from analysis.units import plain, quantity, readable
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,7 @@ def test_numbers_read_well(value, unit, text):
 )
 def test_swept_quantities_become_numbers(text, value):
     assert quantity(text) == (None if value is None else pytest.approx(value))
+
+
+def test_a_bound_is_written_in_the_unit_of_its_mean():
+    assert plain(-484_100, 2e6, "bit/s") == "-0.4841" and plain(0.0123, 2.0, "s") == "0.0123"
