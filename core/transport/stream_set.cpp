@@ -377,6 +377,7 @@ void StreamSet::on_record_lost(const SentRecord& record) {
 
 std::size_t StreamSet::receive_memory() const {
   std::size_t sum = 0;
+  // order: does not matter because a sum has none
   for (const auto& [id, stream] : streams_) sum += stream->receive.memory();
   return sum;
 }
