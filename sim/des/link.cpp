@@ -46,6 +46,7 @@ void Link::trim() {
 /// Takes the serialiser from `start` on, and says when the packet has left. Exact: what one packet needs of a nanosecond
 /// is kept for the next, if that follows without a pause.
 TimePoint Link::serialise(TimePoint start, std::uint32_t size) {
+  if (rate_ == 0) return start;
   if (start != free_at()) {
     free_floor_ = start;
     free_fraction_ = 0;
@@ -73,20 +74,19 @@ void Link::accept(Packet* packet) {
   packet->link = this;
   packet->place = Place::link;
   const TimePoint now = engine_.now;
-  if (rate_ == 0) {
-    // A queue that was left behind by a limited rate drains first.
-    launch(packet, arrival(std::max(now, free_at())));
-    return;
-  }
   if (free_at() > now) {
+    // The serialiser is busy, if only with what a former rate left behind. An idle one takes a packet however small the queue is.
     trim();
-    // An idle serialiser takes a packet however small the queue is; here it is busy.
-    if (waiting_.packets >= limit_packets_ || waiting_.bytes + packet->size > limit_bytes_) {
+    if (rate_ != 0 && (waiting_.packets >= limit_packets_ || waiting_.bytes + packet->size > limit_bytes_)) {
       counters_.queue_full.add(packet->size);
       engine_.drop(packet, DropReason::queue_full);
       return;
     }
     wait(packet);
+    return;
+  }
+  if (rate_ == 0) {
+    launch(packet, arrival(now));
     return;
   }
   started_due_ = arrival(serialise(now, packet->size));
@@ -151,7 +151,7 @@ void Link::set(const LinkDirection& knobs) {
   for (Packet* packet = first_waiting_; packet != nullptr; packet = packet->next) {
     engine_.scheduler.cancel(packet->event);
     packet->start = free_at();
-    packet->due = arrival(rate_ == 0 ? free_at() : serialise(packet->start, packet->size));
+    packet->due = arrival(serialise(packet->start, packet->size));
     packet->event = engine_.scheduler.schedule_cancellable(packet->due, static_cast<std::uint8_t>(EventKind::link_end),
                                                            reinterpret_cast<std::uintptr_t>(packet));
   }

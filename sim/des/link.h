@@ -86,13 +86,13 @@ class alignas(64) Link {
 
   TimePoint free_floor_{};           ///< when the serialiser is free, without ...
   std::uint64_t free_fraction_ = 0;  ///< ... this many 1/rate of a nanosecond
+  TimePoint started_due_{};          ///< of the packet whose serialisation began last
   Packet* first_waiting_ = nullptr;
   Tally sent_, delivered_;
 
   LinkCounters counters_;  ///< all but the two above
   Packet* last_waiting_ = nullptr;
   Tally waiting_;
-  TimePoint started_due_{};  ///< of the packet whose serialisation began last
   Duration jitter_{};
   double loss_ = 0;
   std::uint64_t limit_packets_ = kUnlimited, limit_bytes_ = kUnlimited;

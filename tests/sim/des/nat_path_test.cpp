@@ -189,20 +189,6 @@ TEST(NatOnThePath, AnAddressOfNobodyMakesNoMapping) {
   EXPECT_EQ(a.errors[0].reason, UnreachableReason::network);
 }
 
-TEST(NatOnThePath, AnAddressTranslatorOfIpv4LetsNoIpv6Out) {
-  Topology t = home(behavior("eim/eif"));
-  IpAddress inside{Family::v6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
-  IpAddress outside{Family::v6, {0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
-  t.nodes[0].addresses.push_back(inside);
-  t.nodes[3].addresses.push_back(outside);
-  auto network = make(t);
-  Peer a(*network, "a", kPort, inside);
-  a.send({outside, kPort}, as_bytes("x"));
-  network->run_until(TimePoint(1s));
-  EXPECT_EQ(dropped(*network, DropReason::no_route), 1U);
-  EXPECT_EQ(a.errors.size(), 1U);
-}
-
 // ---- faults --------------------------------------------------------------------------------------------------------
 
 TEST(NatOnThePath, ARebindingForgetsAllMappings) {

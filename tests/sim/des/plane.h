@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,8 @@ inline Topology topology(std::vector<NodeSpec> nodes, std::vector<LinkSpec> link
 
 inline std::unique_ptr<Network> make(const Topology& topology, std::uint64_t seed = 1) {
   auto network = realise(topology, seed);
-  EXPECT_TRUE(network.has_value()) << (network.has_error() ? network.error().message : "");
-  return network.has_value() ? std::move(*network) : nullptr;
+  if (network.has_error()) throw std::runtime_error(network.error().message);  // the test fails, with the sentence
+  return std::move(*network);
 }
 
 /// A UDP socket on port 4000 of a host's first address (or where it is told).
