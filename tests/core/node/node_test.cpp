@@ -66,7 +66,7 @@ TEST_F(NodeWorld, ANodeOfAnotherApplicationCannotCompleteTheHandshake) {
 TEST_F(NodeWorld, ADialToNobodyFailsInBoundedTime) {
   topology(kTwoHosts);
   start("alice");
-  PeerAddress nobody{make_key_pair(SecretKey{9}).public_key, {Endpoint{network_->environment("bob").local_addresses()[0], 4001}}};
+  PeerAddress nobody{make_key_pair(SecretKey{0, 9}).public_key, {Endpoint{network_->environment("bob").local_addresses()[0], 4001}}};
   peers("alice").connect(now(), nobody);
   run(15s);
   ASSERT_EQ(rec("alice").failures.size(), 1U);
@@ -76,7 +76,7 @@ TEST_F(NodeWorld, ADialToNobodyFailsInBoundedTime) {
 TEST_F(NodeWorld, ADialWithoutAnyAddressFailsButNotInsideTheCall) {
   topology(kTwoHosts);
   start("alice");
-  peers("alice").connect(now(), {make_key_pair(SecretKey{9}).public_key, {}});
+  peers("alice").connect(now(), {make_key_pair(SecretKey{0, 9}).public_key, {}});
   EXPECT_TRUE(rec("alice").failures.empty());
   run(1ms);
   ASSERT_EQ(rec("alice").failures.size(), 1U);

@@ -72,7 +72,7 @@ class NodeWorld : public testing::Test {
 
   Member& start(const std::string& host, NodeConfig config = {}) {
     SecretKey secret{};
-    secret[0] = static_cast<std::uint8_t>(members_.size() + 1);
+    secret[1] = static_cast<std::uint8_t>(members_.size() + 1);  // X25519 clears low bits of the first byte
     config.identity = make_key_pair(secret);
     Member& member = members_[host];
     member.node = std::make_unique<Node>(network_->environment(host), config);
