@@ -26,6 +26,11 @@ class World {
  public:
   virtual ~World() = default;
   [[nodiscard]] virtual Environment& environment(const std::string& host) = 0;
+  /// Where a host's node must bind, if hosts share a machine.
+  [[nodiscard]] virtual std::optional<IpAddress> bind_address(const std::string& host) const {
+    (void)host;
+    return std::nullopt;
+  }
   [[nodiscard]] virtual bool virtual_time() const = 0;
   [[nodiscard]] virtual TimePoint now() const = 0;
   /// Runs what is due until `deadline`; a world in real time may come back a little earlier.

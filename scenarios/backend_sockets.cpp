@@ -61,6 +61,7 @@ class SocketsWorld final : public World {
   }
 
   [[nodiscard]] Environment& environment(const std::string& host) override { return *environments_[index_.at(host)]; }
+  [[nodiscard]] std::optional<IpAddress> bind_address(const std::string& host) const override { return address_of_host(index_.find(host)->second); }
   [[nodiscard]] bool virtual_time() const override { return false; }
   [[nodiscard]] TimePoint now() const override { return environments_.front()->now(); }
 

@@ -61,7 +61,10 @@ class Loader {
     static_cast<void>(sweep);
     const auto node_values = root.entries("nodes");
     read_topology_changes(root, node_values);
-    if (auto problem = read_topology(root)) return *problem;
+    if (auto problem = read_topology(root)) {
+      root.done();  // whatever else is wrong, the topology's sentence comes first
+      return *problem;
+    }
 
     for (const auto& [selector, value] : node_values) read_node(selector, value);
     std::vector<std::string> labels;

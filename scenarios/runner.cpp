@@ -79,6 +79,7 @@ class Run final : public Directory {
     for (const auto* host : hosts) {
       NodeConfig config = scenario_.node_config(*host);
       config.identity = identity_of(scenario_.seed, host->name, world_.virtual_time());
+      config.bind = world_.bind_address(host->name);
       auto node = std::make_unique<Node>(world_.environment(host->name), std::move(config));
       index_.emplace(host->name, nodes_.size());
       nodes_.push_back(std::move(node));

@@ -58,7 +58,8 @@ class Parser {
     while (left && !failed()) {
       skip_space();
       if (at_ >= text_.size() || (text_[at_] != '+' && text_[at_] != '-')) break;
-      left = join(std::move(left), std::string(1, text_[at_++]), product());
+      std::string word(1, text_[at_++]);  // before the right side is read, and not in the same expression
+      left = join(std::move(left), std::move(word), product());
     }
     return left;
   }
@@ -107,7 +108,8 @@ class Parser {
     while (left && !failed()) {
       skip_space();
       if (at_ >= text_.size() || (text_[at_] != '*' && text_[at_] != '/')) break;
-      left = join(std::move(left), std::string(1, text_[at_++]), factor());
+      std::string word(1, text_[at_++]);
+      left = join(std::move(left), std::move(word), factor());
     }
     return left;
   }

@@ -182,6 +182,7 @@ class MessageWorkload final : public Workload {
     metrics.set_number(name("delivered"), "", static_cast<double>(state_.received));
     const bool whole = state_.received == state_.sent && state_.damaged == 0 && state_.out_of_order == 0 && state_.sent > 0;
     metrics.set_number(name("in_order"), "", whole ? 1 : 0);
+    metrics.set_number(name("complete"), "", state_.sender_finished && whole ? 1 : 0);
     if (state_.first_sent && state_.last_received && *state_.last_received > *state_.first_sent) {
       const double took = to_seconds(*state_.last_received - *state_.first_sent);
       metrics.set_number(name("rate"), "1/s", static_cast<double>(state_.received) / took);

@@ -37,8 +37,8 @@ TEST_P(EqualRuns, SeedSevenTwiceIsOneDigestAndSeedEightIsAnother) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, EqualRuns,
                          ::testing::Values("punch-relay-fallback", "lossy-bulk", "small-messages", "swarm", "rebind-keeps-flow"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& each) {
+                           std::string name = each.param;
                            for (char& c : name)
                              if (c == '-') c = '_';
                            return name;

@@ -41,6 +41,13 @@ TEST(Expectation, SizesAndTimesMakeRates) {
   EXPECT_TRUE(check("flow.bulk.goodput <= flow.bulk.bytes / 2 s").ok);
 }
 
+TEST(Expectation, OperatorsBindAsInArithmetic) {
+  EXPECT_TRUE(check("link.alice-wan.drops.loss == 2 * 7 - (3 - 1)").ok);
+  EXPECT_TRUE(check("link.alice-wan.drops.loss == 24 / 4 * 2").ok);
+  EXPECT_TRUE(check("link.alice-wan.drops.loss - 2 == 4 + 3 * 2").ok);
+  EXPECT_TRUE(check("-link.alice-wan.drops.loss == -12").ok);
+}
+
 TEST(Expectation, PartsOfDistributionsAreNamed) {
   EXPECT_TRUE(check("connect.time.p50 == 300 ms").ok);
   EXPECT_TRUE(check("connect.time.max == 1 s").ok);

@@ -119,7 +119,7 @@ TEST_F(ScenarioLoader, EveryMistakeIsOneSentenceWithFileLineAndKey) {
 
 TEST_F(ScenarioLoader, AMistakeOfTheCommandLineNamesTheFlag) {
   EXPECT_EQ(error_of(kBase, {{"links.alice.wam.loss", "1 %"}}).substr(0, 45), "--set links.alice.wam.loss=1 %: there is no '");
-  EXPECT_EQ(error_of(kBase, {{"nodes.alice.congestion", "vegas"}}).substr(0, 56), "--set nodes.alice.congestion=vegas: nodes.alice.congestion");
+  EXPECT_EQ(error_of(kBase, {{"nodes.alice.congestion", "vegas"}}).substr(0, 58), "--set nodes.alice.congestion=vegas: nodes.alice.congestion");
   EXPECT_EQ(error_of(kBase, {{"workload.bulk.size", "1 MB"}}), "--set workload.bulk.size=1 MB: there is no 'bulk' in workload; known are punch");
   EXPECT_EQ(error_of(kBase, {{"expect", "[]"}}), "--set expect=[]: 'expect' cannot be set from outside");
 }

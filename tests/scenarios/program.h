@@ -1,4 +1,4 @@
-// Runs the built program, which lies beside the test program.
+// Runs the built program, which lies in the build folder above the tests.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-inline std::string program_path() { return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "peerbed").string(); }
+inline std::string program_path() { return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "peerbed").string(); }
 
 inline std::string slurp(const std::string& path) {
   std::ifstream in(path);

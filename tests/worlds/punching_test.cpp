@@ -27,16 +27,19 @@ TEST(Punching, EveryPairOfRfc4787BehavioursEndsAsTheirWordsSay) {
 TEST(Punching, WithoutAWayThroughTheRelayedLinkStaysAndWorks) { EXPECT_EQ(failures(run_catalog("punch-relay-fallback")), ""); }
 
 TEST(Punching, SucceedsUnderHeavyLossWithinItsAttempts) {
-  // Three attempts of several probes each: at 20 % loss in both directions of both access links, nearly every seed must do.
+  // 10 % on both access links and in both directions. An attempt sends about a dozen probes from each side, and needs one of
+  // them to get there and its answer back: the chance that all miss is far below 1 %. What is left to go wrong is the way there.
   int direct = 0;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto result = run_text(R"(topology: two-homes
 duration: 60 s
+nodes:
+  "*": {tcp: no}
 links:
-  alice.wan: {loss: 20 %}
-  bob.wan: {loss: 20 %}
+  alice.wan: {loss: 10 %}
+  bob.wan: {loss: 10 %}
 workload:
-  - punch: {from: alice, to: bob, via: rendezvous, at: 5 s}
+  - punch: {from: alice, to: bob, via: rendezvous, at: 10 s}
 expect:
   - punch.outcome != none
 )",
@@ -44,7 +47,7 @@ expect:
     EXPECT_EQ(failures(result), "") << seed;
     direct += std::get<std::string>(result.metrics.find("punch.outcome")->value) == "direct" ? 1 : 0;
   }
-  EXPECT_GE(direct, 9);
+  EXPECT_GE(direct, 19);
 }
 
 TEST(Punching, TwoPeersBehindOneNatThatDoesNotTurnPacketsRoundMeetOnTheirLan) {
@@ -79,7 +82,7 @@ faults:
 expect:
   - flow.messages.delivered > 90
   - flow.messages.delivered <= 101
-  - flow.messages.in_order == false
+  - flow.messages.complete == false
 )");
   EXPECT_EQ(failures(result), "");
   EXPECT_LT(result.engine.sim_s, 59) << "a flow that failed is done";

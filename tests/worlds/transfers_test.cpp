@@ -23,7 +23,7 @@ TEST(Transfers, AnUnimpairedLinkIsFilled) {
   const auto result = run_text(R"(topology: two-hosts
 duration: 30 s
 workload:
-  - bulk: {from: alice, to: bob, duration: 10 s, warmup: 2 s}
+  - bulk: {from: alice, to: bob, duration: 5 s, warmup: 2 s}
 expect:
   - flow.bulk.goodput >= 90 Mbit/s
   - flow.bulk.goodput <= 97 Mbit/s
@@ -62,8 +62,7 @@ expect:
 }
 
 TEST(Transfers, SmallMessagesComeWholeAndInOrderWithinTheirWindow) {
-  EXPECT_EQ(failures(run_catalog("small-messages", 1, {{"workload.messages.count", "20000"}})),
-            "flow.messages.delivered == 100000: 20000, bound 100000\n");
+  EXPECT_EQ(failures(run_catalog("small-messages")), "");
 }
 
 TEST(Transfers, AFloodReachesEveryNodeOnceByExactlyTheMessagesThatItTakes) {
