@@ -2,6 +2,8 @@
 // reassembly: all that a packet costs between the socket and the stream. Allocations are counted.
 #include <benchmark/benchmark.h>
 
+#include <malloc.h>
+
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -11,16 +13,23 @@
 
 namespace {
 std::uint64_t allocations = 0;
+std::int64_t live_bytes = 0;
 }
 
 // The whole program's allocations are counted. Not inlined: the compiler would see malloc where it expects operator new.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
-  if (void* p = std::malloc(size)) return p;
+  if (void* p = std::malloc(size)) {
+    live_bytes += static_cast<std::int64_t>(malloc_usable_size(p));
+    return p;
+  }
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept {
+  if (p != nullptr) live_bytes -= static_cast<std::int64_t>(malloc_usable_size(p));
+  std::free(p);
+}
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
 
 namespace {
 
@@ -145,14 +154,30 @@ void handshake(benchmark::State& state) {
 }
 BENCHMARK(handshake)->Unit(benchmark::kMicrosecond);
 
-void idle_connection_bytes(benchmark::State& state) {
+/// What one established connection holds: idle, and after it moved a message of 1 KiB each way.
+void memory(benchmark::State& state) {
+  std::int64_t idle = 0, used = 0;
   for (auto _ : state) {
+    const std::int64_t before = live_bytes;
     Pair pair;
     while (!pair.a->established() || !pair.b->established()) pair.exchange();
-    benchmark::DoNotOptimize(pair.received);
+    for (int i = 0; i < 4; ++i) {
+      pair.now += 30ms;
+      pair.exchange();
+    }
+    idle = (live_bytes - before) / 2;
+    for (auto* side : {pair.a.get(), pair.b.get()}) {
+      const Bytes data(1024, 1);
+      const BytesView slice(data);
+      side->write(side->open_stream(), std::span(&slice, 1));
+      pair.exchange();
+    }
+    used = (live_bytes - before) / 2;
   }
+  state.counters["idle bytes"] = static_cast<double>(idle);
+  state.counters["used bytes"] = static_cast<double>(used);
   state.counters["sizeof(Connection)"] = static_cast<double>(sizeof(Connection));
 }
-BENCHMARK(idle_connection_bytes)->Iterations(10);
+BENCHMARK(memory)->Iterations(3);
 
 }  // namespace

@@ -24,6 +24,7 @@ Connection::Connection(TimePoint now, const ConnectionSetup& setup)
       initiator_(setup.initiator),
       id_(setup.id),
       expected_(setup.expected),
+      rekey_bits_(setup.rekey_bits),
       handshake_(new HandshakeState{
           NoiseXX(setup.initiator ? NoiseRole::initiator : NoiseRole::responder, *setup.keys, setup.prologue, setup.ephemeral),
           {}, {}, setup.path, {}, std::nullopt, 0, false}),
@@ -64,7 +65,9 @@ void Connection::write_handshake_message(HandshakeType type, BytesView payload) 
 
 void Connection::become_established(TimePoint now, const TransportParameters& peer) {
   peer_id_ = peer.connection_id;
-  keys_ = handshake_->noise.split();
+  const NoiseKeys keys = handshake_->noise.split();
+  send_keys_ = PacketKeys(keys.send, rekey_bits_);
+  receive_keys_ = PacketKeys(keys.receive, rekey_bits_);
   remote_ = handshake_->noise.remote_static();
   ByteReader hash(handshake_->noise.handshake_hash());
   session_ = hash.u64();

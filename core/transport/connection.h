@@ -25,6 +25,7 @@
 #include "core/transport/link_events.h"
 #include "core/transport/loss_detector.h"
 #include "core/transport/packet.h"
+#include "core/transport/packet_keys.h"
 #include "core/transport/paths.h"
 #include "core/transport/stream_set.h"
 
@@ -47,6 +48,7 @@ struct ConnectionSetup {
   Path path;
   std::optional<PeerId> expected;
   std::size_t max_circuit_datagram = 0;
+  int rekey_bits = PacketKeys::kDefaultBits;  ///< the same on both ends: part of the protocol, a parameter for tests only
 };
 
 class Connection final : private RecoverySink {
@@ -158,7 +160,8 @@ class Connection final : private RecoverySink {
   std::optional<PeerId> expected_;
   PeerId remote_{};
   std::uint64_t session_ = 0;
-  NoiseKeys keys_;
+  PacketKeys send_keys_, receive_keys_;
+  int rekey_bits_;
   std::unique_ptr<HandshakeState> handshake_;
   TimePoint created_;
   LinkEvents events_;

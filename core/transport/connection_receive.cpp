@@ -134,7 +134,7 @@ void Connection::on_sealed_packet(TimePoint now, const Path& from, Ecn ecn, cons
   if (received_.seen(number)) return;  // duplicated or replayed: each number is taken once
   std::array<std::uint8_t, kMaxDatagram> plain;
   const std::size_t size = packet.body.size() - kAeadTagSize;
-  if (!open(keys_.receive, number, packet.header, packet.body, MutableBytes(plain).first(size))) {
+  if (!receive_keys_.open_any(number, packet.header, packet.body, MutableBytes(plain).first(size))) {
     ++packets_rejected_;
     return;
   }

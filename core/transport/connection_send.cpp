@@ -53,7 +53,7 @@ std::size_t Connection::seal_packet(MutableBytes packet, std::size_t payload_siz
   const std::uint64_t number = detector_.packets().next_number();
   encode_sealed_header(header, peer_id_, number);
   const BytesView payload = BytesView(packet).subspan(kSealedHeaderSize, payload_size);
-  seal(keys_.send, number, header.written(), payload, packet.subspan(kSealedHeaderSize, payload_size + kAeadTagSize));
+  send_keys_.seal_next(number, header.written(), payload, packet.subspan(kSealedHeaderSize, payload_size + kAeadTagSize));
   return kSealedOverhead + payload_size;
 }
 

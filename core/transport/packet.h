@@ -13,7 +13,7 @@
 // that starts with `initiate` is padded with zeros to the full datagram size, so that an answer cannot amplify.
 //
 // A sealed packet's header is the associated data of its AEAD, the nonce is the full packet number; numbers are never
-// reused under one key, and a receiver takes each number once. Connection ids are also inside the Noise payloads, so that
+// reused, keys are renewed by number (packet_keys.h), and a receiver takes each number once. Connection ids are also inside the Noise payloads, so that
 // a changed handshake header cannot complete. The packet number is in clear: an observer can count packets.
 #pragma once
 

@@ -43,7 +43,7 @@ class SentPackets {
     std::uint64_t head = kNone, tail = kNone;
   };
 
-  SentPackets() : slots_(64), records_(128) {}
+  SentPackets() : slots_(8), records_(16) {}  // an idle connection stays small
 
   [[nodiscard]] std::uint64_t next_number() const { return next_; }
   [[nodiscard]] std::uint64_t base() const { return base_; }

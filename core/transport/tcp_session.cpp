@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxHandshakeMessage = 512;
 constexpr std::size_t kControlRoom = 64;
+constexpr int kRekeyBits = 16;
 
 }  // namespace
 
@@ -122,7 +123,9 @@ void TcpSession::on_handshake_message(TimePoint now, BytesView message) {
 
 void TcpSession::become_established(TimePoint now) {
   state_ = State::established;
-  keys_ = noise_->split();
+  const NoiseKeys keys = noise_->split();
+  send_keys_ = PacketKeys(keys.send, kRekeyBits);
+  receive_keys_ = PacketKeys(keys.receive, kRekeyBits);
   remote_ = noise_->remote_static();
   ByteReader hash(noise_->handshake_hash());
   session_ = hash.u64();
@@ -136,7 +139,7 @@ void TcpSession::on_sealed_record(TimePoint now, BytesView record) {
   std::array<std::uint8_t, kMaxFrames> plain;
   if (record.size() < 2 + kAeadTagSize) return fail(LinkCloseReason::protocol_error, CloseCode::protocol_error);
   const std::size_t size = record.size() - 2 - kAeadTagSize;
-  if (!open(keys_.receive, receive_nonce_, record.first(2), record.subspan(2), MutableBytes(plain).first(size))) {
+  if (!receive_keys_.open_any(receive_nonce_, record.first(2), record.subspan(2), MutableBytes(plain).first(size))) {
     ++stats_.packets_rejected;
     // The stream is in order: what does not fit here is forged, and nothing after it can be read.
     return fail(LinkCloseReason::protocol_error, CloseCode::protocol_error);
@@ -226,7 +229,7 @@ std::size_t TcpSession::poll_record(TimePoint now, MutableBytes out) {
     const std::size_t sealed = frames.size() + kAeadTagSize;
     out[0] = static_cast<std::uint8_t>(sealed >> 8);
     out[1] = static_cast<std::uint8_t>(sealed & 0xff);
-    seal(keys_.send, send_nonce_++, out.first(2), frames.written(), out.subspan(2, sealed));
+    send_keys_.seal_next(send_nonce_++, out.first(2), frames.written(), out.subspan(2, sealed));
     size = 2 + sealed;
   }
   last_sent_ = now;

@@ -2,7 +2,7 @@
 //
 //   handshake   | length (2) | Noise message |   three of them, with the payloads of the UDP handshake
 //   then        | length (2) | sealed frames | tag (16) |   at most 16 KiB of frames; the length is the associated data,
-//               the nonce counts the records of a direction
+//               the nonce counts the records of a direction, and the key is renewed every 2^16 of them (1 GiB)
 //
 // The frames are those of UDP without what TCP does itself: no ACK, no path frames.
 #pragma once
@@ -13,6 +13,7 @@
 #include "core/crypto/noise.h"
 #include "core/transport/datagram_queue.h"
 #include "core/transport/link_events.h"
+#include "core/transport/packet_keys.h"
 #include "core/transport/stream_set.h"
 
 namespace peerbed {
@@ -83,7 +84,7 @@ class TcpSession {
   Endpoint remote_endpoint_;
   std::uint64_t session_ = 0;
   std::unique_ptr<NoiseXX> noise_;  // freed when both sides are done
-  NoiseKeys keys_;
+  PacketKeys send_keys_, receive_keys_;
   std::uint64_t send_nonce_ = 0, receive_nonce_ = 0;
   Bytes partial_;  // the beginning of a record
   LinkEvents events_;

@@ -19,7 +19,7 @@
 namespace peerbed::test {
 
 /// Everything a transport can call, on one host. All calls check that none comes from inside a call of ours.
-class Party : public UdpTransportHandler, public TcpTransportHandler, public LinkHandler, public DialHandler {
+class Party final : public UdpTransportHandler, public TcpTransportHandler, public LinkHandler, public DialHandler {
  public:
   Party(Environment& env, std::uint8_t seed, TransportConfig config = {}) : environment(env), config_(config) {
     SecretKey secret{};

@@ -148,6 +148,7 @@ class Pipe {
   }
   std::function<void(Side& from, BytesView)> tap;  ///< sees every datagram that is sent
   bool ecn_path = true;
+  int rekey_bits = PacketKeys::kDefaultBits;
 
  private:
   struct Flying {
@@ -172,6 +173,7 @@ class Pipe {
     setup.path_secret.bytes.fill(initiator ? 13 : 14);
     setup.path = Path{remote, 0};
     setup.expected = expected;
+    setup.rekey_bits = rekey_bits;
     side.connection = std::make_unique<Connection>(now, setup);
   }
 

@@ -226,6 +226,43 @@ TEST(Connection, AReplayedPacketIsTakenOnce) {
   EXPECT_EQ(pipe.b.connection->stats().packets_received, received);
 }
 
+TEST(PacketKeys, EveryPeriodHasItsOwnKeyAndFarNumbersAreRefused) {
+  AeadKey key;
+  key.bytes.fill(7);
+  PacketKeys sender(key, 2), receiver(key, 2);
+  const Bytes text(20, 0x42);
+  std::vector<Bytes> sealed;
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    sealed.emplace_back(text.size() + kAeadTagSize);
+    sender.seal_next(n, {}, text, sealed.back());
+  }
+  EXPECT_EQ(sender.period(), 9U);
+  Bytes out(text.size());
+  EXPECT_TRUE(receiver.open_any(0, {}, sealed[0], out));
+  EXPECT_FALSE(receiver.open_any(39, {}, sealed[39], out));  // nine periods ahead
+  EXPECT_EQ(receiver.period(), 0U);
+  EXPECT_FALSE(receiver.open_any(4, {}, sealed[5], out));    // a forgery does not turn the key
+  EXPECT_EQ(receiver.period(), 0U);
+  EXPECT_TRUE(receiver.open_any(6, {}, sealed[6], out));
+  EXPECT_EQ(receiver.period(), 1U);
+  EXPECT_TRUE(receiver.open_any(3, {}, sealed[3], out));     // a latecomer of the period before
+  EXPECT_TRUE(receiver.open_any(9, {}, sealed[9], out));
+  EXPECT_FALSE(receiver.open_any(2, {}, sealed[2], out));    // two periods late: its key is gone
+  EXPECT_FALSE(open(key, 9, {}, sealed[9], out));            // and the first key opens nothing of the third
+}
+
+TEST(Connection, KeysAreRenewedWhileDataFlows) {
+  Pipe pipe;
+  pipe.rekey_bits = 5;  // every 32 packets
+  RandomStream random(5, 5, "loss");
+  pipe.ab.drop = pipe.ba.drop = [&](std::uint64_t index, BytesView) { return index > 10 && random.chance(0.02); };
+  pipe.ab.extra_delay = [&](std::uint64_t) { return Duration(random.between(0, 2'000'000)); };
+  ASSERT_TRUE(pipe.establish());
+  pipe.send(pipe.a, 2'000'000);
+  ASSERT_TRUE(pipe.run_while(at(60s), [&] { return !pipe.b.ended[0]; }));
+  EXPECT_EQ(pipe.b.received[0], 2'000'000U);
+}
+
 TEST(Connection, DatagramsArriveWholeAndTheTooLargeAreRefused) {
   Pipe pipe;
   ASSERT_TRUE(pipe.establish());
