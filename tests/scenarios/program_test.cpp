@@ -98,7 +98,7 @@ TEST(Program, ARunFolderHoldsEverythingAndJsonIsOnStandardOutput) {
   EXPECT_EQ(printed, boost::json::parse(test::slurp(folder.path() + "/here/results.json")));
   EXPECT_EQ(printed.at("seed").to_number<int>(), 9);
   EXPECT_EQ(printed.at("verdict").as_string(), "pass");
-  EXPECT_GT(printed.at("engine").at("events").to_number<int>(), 100);
+  EXPECT_GE(printed.at("engine").at("events").to_number<int>(), 10) << "50 messages in windows of 10 are five round trips at least";
 }
 
 TEST(Program, ReplayGivesTheSameDigestAndNoticesAnother) {
