@@ -51,6 +51,7 @@ class World {
 
 struct Backend {
   std::string_view name, description;
+  bool virtual_time;  ///< equal inputs give equal runs
   /// Null: not in this build. `topology` and `recorder` outlive the world.
   Result<std::unique_ptr<World>> (*realise)(const Topology& topology, std::uint64_t seed, Recorder& recorder);
 };

@@ -9,10 +9,10 @@ namespace peerbed {
 
 std::span<const Backend> backends() {
   static constexpr Backend kBackends[] = {
-      {"sim", "our packet plane, virtual time, deterministic", &realise_sim},
-      {"ns3", "ns-3 in virtual time (not in this build)", nullptr},
-      {"netem", "Linux namespaces and the kernel's TCP (not in this build)", nullptr},
-      {"sockets", "kernel sockets on loopback, real time; links and NATs are not emulated", &realise_sockets},
+      {"sim", "our packet plane, virtual time, deterministic", true, &realise_sim},
+      {"ns3", "ns-3 in virtual time (not in this build)", true, nullptr},
+      {"netem", "Linux namespaces and the kernel's TCP (not in this build)", false, nullptr},
+      {"sockets", "kernel sockets on loopback, real time; links and NATs are not emulated", false, &realise_sockets},
   };
   return kBackends;
 }

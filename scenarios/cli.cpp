@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   peerbed run punch-matrix                     81 pairs of NATs, as a table
   peerbed run punch-relay-fallback --seed 7    one run, into runs/
-  peerbed run lossy-bulk --set links.path.loss='[0.1 %, 1 %]' --repeat 5 --jobs 4
+  peerbed run lossy-bulk --set links.wan.loss='[0.1 %, 1 %]' --repeat 5 --jobs 4
   peerbed replay runs/punch-relay-fallback-0123abcd
   peerbed report runs/lossy-bulk-0123abcd      a report.html beside the results
   peerbed list workloads

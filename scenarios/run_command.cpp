@@ -200,6 +200,7 @@ int replay_command(const std::string& folder) {
   if (!scenario) return say_error(scenario.error());
   const auto backend = find_backend(scenario->backend.value_or("sim"));
   if (!backend) return say_error(backend.error());
+  if (!(*backend)->virtual_time) return say_error(unsupported("this run was in real time, which is never the same twice: it cannot be replayed"));
   watch_for_interrupts();
   ProgressDisplay display;
   RunControls controls;

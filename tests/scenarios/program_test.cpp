@@ -36,6 +36,8 @@ std::string failing() {
   return text.replace(text.find("== true"), 7, "== false");
 }
 
+std::string first_run_folder(const ScratchFolder& folder) { return fs::directory_iterator(folder.path() + "/runs")->path().string(); }
+
 struct ExitCodeCase {
   std::vector<std::string> words;
   int code;
@@ -192,6 +194,8 @@ TEST(Program, RealSocketsRunTheSameScenarioAndSayWhatIsMissing) {
   EXPECT_EQ(printed.at("not_emulated").as_array().size(), 1U);
   EXPECT_EQ(printed.at("metrics").at("flow.messages.delivered").at("value").to_number<int>(), 50);
   EXPECT_LT(printed.at("engine").at("sim_s").to_number<double>(), 15) << "it ends when all is done";
+  EXPECT_EQ(run_program(folder.path(), {"replay", first_run_folder(folder)}).code, 127)
+      << "real time is never the same twice";
 }
 
 TEST(Program, ValidateNamesPointsAndCatalogue) {
