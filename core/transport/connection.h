@@ -187,6 +187,10 @@ class Connection final : private RecoverySink {
   Pacer pacer_;
   TimePoint pace_deadline_ = kNever;
   bool app_limited_ = true;
+  // The most that was in flight in this round trip and in the last one: a window that is not even half used must not grow,
+  // though the pacer and not the application may be what holds it back.
+  DataSize peak_in_flight_, last_peak_in_flight_;
+  std::uint64_t round_end_ = 0;
   bool ecn_usable_ = true;
   EcnCounts acked_ecn_;
   bool ping_pending_ = false, observed_address_pending_ = false;

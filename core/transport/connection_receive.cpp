@@ -1,5 +1,6 @@
 // The receiving half of a connection: datagrams to packets to frames, acknowledgements to congestion control, and paths.
 #include <algorithm>
+#include <utility>
 
 #include "core/transport/connection.h"
 
@@ -210,6 +211,10 @@ bool Connection::on_ack(TimePoint now, const AckFrame& ack) {
   const RecoveryOutcome outcome = detector_.on_ack(now, ack, *this);
   if (outcome.malformed) return false;
   heard_back_ = heard_back_ || outcome.newly_acked;
+  if (ack.largest() >= round_end_) {
+    round_end_ = detector_.packets().next_number();
+    last_peak_in_flight_ = std::exchange(peak_in_flight_, detector_.in_flight());
+  }
   apply(now, outcome);
   if (outcome.newly_acked) validate_ecn(now, ack, outcome);
   return true;
@@ -219,13 +224,14 @@ void Connection::apply(TimePoint now, const RecoveryOutcome& outcome) {
   if (outcome.loss_undone) controller_->on_spurious_loss(now);
   if (outcome.newly_acked && outcome.acked.bytes > DataSize{}) {
     AckedPackets acked = outcome.acked;
-    acked.app_limited = app_limited_;
+    acked.app_limited = app_limited_ || std::max(peak_in_flight_, last_peak_in_flight_) * 2 < controller_->window();
     controller_->on_acked(acked);
   }
   if (outcome.any_loss) controller_->on_lost(outcome.lost);
   if (!outcome.newly_acked && !outcome.any_loss) return;
   streams_.set_rtt(detector_.rtt().smoothed());
-  streams_.set_send_buffer_for(static_cast<std::uint64_t>(controller_->window().bytes));
+  // By what was in flight, not by the window: on a fast local path the window is far above what is ever used of it.
+  streams_.set_send_buffer_for(static_cast<std::uint64_t>(std::max(peak_in_flight_, last_peak_in_flight_).bytes));
   update_pacer(now);
 }
 

@@ -157,6 +157,7 @@ std::optional<Transmit> Connection::transmit_data(TimePoint now, MutableBytes ou
   detector_.on_sent(now, size, eliciting, eliciting, !heard_back_);
   if (eliciting) {
     const DataSize counted{static_cast<std::int64_t>(size)};
+    peak_in_flight_ = std::max(peak_in_flight_, detector_.in_flight());
     controller_->on_sent(now, counted, detector_.in_flight());
     pacer_.on_sent(now, counted);
     detector_.on_probe_sent();

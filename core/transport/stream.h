@@ -21,7 +21,7 @@ struct StreamChunk {
 
 class SendStream {
  public:
-  explicit SendStream(std::uint64_t peer_limit) : peer_limit_(peer_limit) {}
+  explicit SendStream(std::uint64_t peer_limit, BlockPool* pool = nullptr) : ring_(pool), peer_limit_(peer_limit) {}
 
   /// Takes what fits under `buffer_limit` unacknowledged bytes.
   std::size_t write(std::span<const BytesView> slices, std::size_t buffer_limit);
@@ -81,7 +81,7 @@ class ReceiveWindow {
 
 class ReceiveStream {
  public:
-  ReceiveStream(DataSize window, DataSize maximum) : window_(window, maximum) {}
+  ReceiveStream(DataSize window, DataSize maximum, BlockPool* pool = nullptr) : ring_(pool), window_(window, maximum) {}
 
   struct Arrival {
     bool violation = false;     ///< beyond the limit, or against the final size

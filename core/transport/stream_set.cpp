@@ -35,12 +35,12 @@ void StreamSet::set_peer_limits(const TransportParameters& peer) {
   peer_stream_limit_ = std::max(peer_stream_limit_, peer.max_streams);
 }
 
-void StreamSet::set_send_buffer_for(std::uint64_t congestion_window) {
+void StreamSet::set_send_buffer_for(std::uint64_t in_flight) {
   const auto smallest = static_cast<std::uint64_t>(config_.stream_send_buffer.bytes);
   const auto largest = static_cast<std::uint64_t>(config_.max_stream_send_buffer.bytes);
-  // Three windows: one in flight, one behind a hole while the hole is repaired, one to be sent. It does not shrink with the
+  // Three times that: one in flight, one behind a hole while the hole is repaired, one to be sent. It does not shrink with the
   // window, or a loss would stop the writer just when the hole needs the room.
-  const auto wanted = static_cast<std::size_t>(std::clamp(3 * congestion_window, smallest, std::max(smallest, largest)));
+  const auto wanted = static_cast<std::size_t>(std::clamp(3 * in_flight, smallest, std::max(smallest, largest)));
   send_buffer_ = std::max(send_buffer_, wanted);
 }
 
@@ -168,7 +168,7 @@ StreamSet::Stream* StreamSet::find(StreamId id) {
 }
 
 StreamSet::Stream& StreamSet::create(StreamId id) {
-  return *streams_.emplace(id, std::make_unique<Stream>(id, peer_initial_stream_data_, config_)).first->second;
+  return *streams_.emplace(id, std::make_unique<Stream>(id, peer_initial_stream_data_, config_, &pool_)).first->second;
 }
 
 StreamSet::Stream* StreamSet::find_for_peer(StreamId id, bool& closed) {

@@ -25,8 +25,8 @@ class StreamSet {
 
   void set_peer_limits(const TransportParameters& peer);
   void set_rtt(Duration smoothed) { rtt_ = smoothed; }
-  /// The buffer that keeps a window of this size full; between the bounds of the configuration.
-  void set_send_buffer_for(std::uint64_t congestion_window);
+  /// The buffer that keeps so many bytes in flight; between the bounds of the configuration.
+  void set_send_buffer_for(std::uint64_t in_flight);
 
   // the local user
   [[nodiscard]] StreamId open();
@@ -55,8 +55,8 @@ class StreamSet {
 
  private:
   struct Stream {
-    Stream(StreamId stream_id, std::uint64_t peer_limit, const TransportConfig& config)
-        : id(stream_id), send(peer_limit), receive(config.stream_window, config.max_stream_window) {}
+    Stream(StreamId stream_id, std::uint64_t peer_limit, const TransportConfig& config, BlockPool* pool)
+        : id(stream_id), send(peer_limit, pool), receive(config.stream_window, config.max_stream_window, pool) {}
     StreamId id;
     SendStream send;
     ReceiveStream receive;
@@ -96,6 +96,7 @@ class StreamSet {
   bool initiator_;
   const TransportConfig& config_;
   LinkEvents& events_;
+  BlockPool pool_;
   boost::unordered_flat_map<StreamId, std::unique_ptr<Stream>> streams_;  // never iterated for behaviour
   Turns turns_, credits_;
   std::uint64_t opened_ = 0, peer_opened_ = 0, peer_closed_ = 0;  // counts of streams
