@@ -6,7 +6,7 @@
 namespace peerbed::sim {
 namespace {
 
-constexpr std::size_t kEntriesPerBucket = 16;
+constexpr std::size_t kEntriesPerBucket = 96;
 constexpr std::size_t kSampleSize = 1024;
 
 }  // namespace

@@ -48,6 +48,10 @@ class BucketQueue {
     }
   }
 
+  /// The entry that comes `ahead` places after the top, if that is already known and nothing is put before it; for prefetching.
+  [[nodiscard]] const QueueEntry* glimpse(std::size_t ahead) const {
+    return ahead < run_.size() ? &run_[run_.size() - 1 - ahead] : nullptr;
+  }
   [[nodiscard]] std::size_t memory_bytes() const;
 
   /// Moves all entries, in no order, to the end of `out`.

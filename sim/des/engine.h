@@ -16,15 +16,27 @@ namespace peerbed::sim {
 class Element {
  public:
   virtual void accept(Packet* train) = 0;
+  /// `packet` (if it is known yet) will come soon: fetch what that needs. The element itself has been fetched; a later stage may use what an earlier one
+  /// asked for. Changes nothing.
+  virtual void prefetch(const Packet* packet, unsigned stage) const {
+    (void)packet;
+    (void)stage;
+  }
 
  protected:
   ~Element() = default;
 };
 
+/// Asks for the cache lines of [start, start + bytes), without waiting.
+inline void prefetch_lines(const void* start, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(start) + at, 1);
+}
+
 /// Something that asked to be called at a time.
 class EventTarget {
  public:
   virtual void on_event(TimePoint now) = 0;
+  virtual void prefetch(unsigned stage) const { (void)stage; }  ///< as Element's
 
  protected:
   ~EventTarget() = default;

@@ -38,6 +38,27 @@ std::uint16_t Host::first_ephemeral_port() {
   return static_cast<std::uint16_t>(port_random_->between(kFirstEphemeral, kLastEphemeral));
 }
 
+void Host::prefetch(const Packet*, unsigned stage) const { prefetch(stage, false); }
+
+void Host::prefetch(unsigned stage, bool sends) const {
+  if (stage == 0) {
+    prefetch_lines(udp_.get(), sizeof(UdpPorts));
+    if (sends) prefetch_lines(uplinks_.data(), sizeof(Uplink));
+  } else if (sends && !uplinks_.empty()) {
+    const Link* out = uplinks_.front().out;
+    if (stage == 1) {
+      prefetch_lines(out, 128);
+      routes_.prefetch(uplinks_.front().realm);
+    } else if (stage == 2) {
+      prefetch_lines(out->far_end(), 128);
+    } else if (out->delay() == Duration{}) {
+      out->far_end()->prefetch(nullptr, stage - 3);  // the packet goes on at once
+    }
+  } else if (!sends && udp_) {
+    udp_->prefetch(stage);
+  }
+}
+
 // ---- receiving -----------------------------------------------------------------------------------------------------
 
 void Host::accept(Packet* train) {

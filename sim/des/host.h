@@ -27,6 +27,9 @@ class Host final : public Element {
   void connect(Link& out, RealmId realm, AttachmentId at) { uplinks_.push_back({&out, realm, at}); }
 
   void accept(Packet* train) override;
+  void prefetch(const Packet* packet, unsigned stage) const override;
+  /// Before a callback: what receiving (or, with `sends`, sending) needs.
+  void prefetch(unsigned stage, bool sends) const;
   /// A host that is down neither sends nor receives; its node goes on, as with the cable pulled.
   void set_up(bool up) { up_ = up; }
 

@@ -116,8 +116,8 @@ void UdpPorts::on_event(TimePoint now) {
 
 Packet* UdpPorts::on_packets(Packet* train) {
   Engine& engine = host_.engine();
-  UdpSocket* socket = find(train->destination);
-  if (socket == nullptr) {
+  const Binding* binding = find(train->destination);
+  if (binding == nullptr) {
     Packet* rest = train->next;
     host_.send_error(*train, UnreachableReason::port);
     engine.drop(train, DropReason::no_port);
@@ -129,7 +129,7 @@ Packet* UdpPorts::on_packets(Packet* train) {
   for (; end != nullptr && end->protocol == Protocol::udp && end->destination == train->destination; end = end->next) {
     batch.push_back({end->source, end->destination.address, BytesView(end->payload()), end->ecn});
   }
-  socket->handler_.on_datagrams(engine.now, batch);
+  binding->handler->on_datagrams(engine.now, batch);
   while (train != end) {
     Packet* packet = train;
     train = packet->next;
@@ -139,35 +139,42 @@ Packet* UdpPorts::on_packets(Packet* train) {
 }
 
 bool UdpPorts::on_error(const IcmpError& error) {
-  UdpSocket* socket = find(error.from);
-  if (socket == nullptr) return false;
-  socket->handler_.on_unreachable(host_.engine().now, {error.to, error.reason, error.mtu});
+  const Binding* binding = find(error.from);
+  if (binding == nullptr) return false;
+  binding->handler->on_unreachable(host_.engine().now, {error.to, error.reason, error.mtu});
   return true;
 }
 
 // ---- ports ---------------------------------------------------------------------------------------------------------
 
 UdpPorts::~UdpPorts() {
-  for (UdpSocket* socket : sockets_) socket->ports_ = nullptr;
+  for (const Binding& binding : bindings_) binding.socket->ports_ = nullptr;
 }
 
-UdpSocket* UdpPorts::find(const Endpoint& local) const {
-  const auto first = std::lower_bound(sockets_.begin(), sockets_.end(), local.port,
-                                      [](const UdpSocket* s, std::uint16_t port) { return s->local_.port < port; });
-  UdpSocket* any = nullptr;
-  for (auto at = first; at != sockets_.end() && (*at)->local_.port == local.port; ++at) {
-    const IpAddress& address = (*at)->local_.address;
-    if (address.family != local.address.family) continue;
-    if (address == local.address) return *at;
-    if (address.is_any()) any = *at;
+void UdpPorts::prefetch(unsigned stage) const {
+  if (stage == 1) {
+    prefetch_lines(bindings_.data(), sizeof(Binding));
+  } else if (!bindings_.empty()) {
+    prefetch_lines(bindings_.front().handler, 128);
+  }
+}
+
+const UdpPorts::Binding* UdpPorts::find(const Endpoint& local) const {
+  const auto first = bindings_.size() == 1 ? bindings_.begin()
+                                           : std::lower_bound(bindings_.begin(), bindings_.end(), local.port,
+                                                              [](const Binding& b, std::uint16_t port) { return b.local.port < port; });
+  const Binding* any = nullptr;
+  for (auto at = first; at != bindings_.end() && at->local.port == local.port; ++at) {
+    if (at->local.address == local.address) return &*at;
+    if (at->local.address.is_any() && at->local.address.family == local.address.family) any = &*at;
   }
   return any;
 }
 
 bool UdpPorts::is_taken(const Endpoint& local) const {
-  return std::any_of(sockets_.begin(), sockets_.end(), [&](const UdpSocket* s) {
-    const IpAddress& address = s->local_.address;
-    return s->local_.port == local.port && address.family == local.address.family &&
+  return std::any_of(bindings_.begin(), bindings_.end(), [&](const Binding& b) {
+    const IpAddress& address = b.local.address;
+    return b.local.port == local.port && address.family == local.address.family &&
            (address == local.address || address.is_any() || local.address.is_any());
   });
 }
@@ -194,14 +201,14 @@ Result<std::unique_ptr<DatagramSocket>> UdpPorts::open(const DatagramOptions& op
     return unavailable("on " + host_.name() + " the UDP address " + local.to_string() + " is in use");
   }
   auto socket = std::make_unique<UdpSocket>(*this, local, options.dont_fragment, handler);
-  const auto at = std::upper_bound(sockets_.begin(), sockets_.end(), local.port,
-                                   [](std::uint16_t port, const UdpSocket* s) { return port < s->local_.port; });
-  sockets_.insert(at, socket.get());
+  const auto at = std::upper_bound(bindings_.begin(), bindings_.end(), local.port,
+                                   [](std::uint16_t port, const Binding& b) { return port < b.local.port; });
+  bindings_.insert(at, {local, socket.get(), &handler});
   return std::unique_ptr<DatagramSocket>(std::move(socket));
 }
 
 void UdpPorts::close(UdpSocket& socket) {
-  std::erase(sockets_, &socket);
+  std::erase_if(bindings_, [&](const Binding& b) { return b.socket == &socket; });
   std::erase(refused_, &socket);
 }
 

@@ -26,17 +26,24 @@ class UdpPorts final : public EventTarget {
   /// False: no socket sent what the error is about.
   [[nodiscard]] bool on_error(const IcmpError& error);
   void on_event(TimePoint now) override;  ///< there is room again
+  void prefetch(unsigned stage) const override;
 
  private:
   friend class UdpSocket;
-  [[nodiscard]] UdpSocket* find(const Endpoint& local) const;
+  /// What receiving needs, beside each other.
+  struct Binding {
+    Endpoint local;
+    UdpSocket* socket;
+    DatagramHandler* handler;
+  };
+  [[nodiscard]] const Binding* find(const Endpoint& local) const;
   [[nodiscard]] bool is_taken(const Endpoint& local) const;
   [[nodiscard]] std::uint16_t choose_port(const IpAddress& local);
   void close(UdpSocket& socket);
   void wait_for_room(UdpSocket& socket);
 
   Host& host_;
-  std::vector<UdpSocket*> sockets_;  ///< by port
+  std::vector<Binding> bindings_;    ///< by port
   std::vector<UdpSocket*> refused_;  ///< waiting for room, first come first served
   EventHandle room_event_{};
 };

@@ -57,7 +57,7 @@ class alignas(64) Link {
     return waiting_;
   }
   /// Where the next packet goes, for prefetching.
-  [[nodiscard]] const void* far_end() const { return far_end_; }
+  [[nodiscard]] const Element* far_end() const { return far_end_; }
   /// When no more than `bytes` will be waiting, if nothing is added.
   [[nodiscard]] TimePoint time_of_backlog(std::uint64_t bytes);
 

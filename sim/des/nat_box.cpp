@@ -47,6 +47,22 @@ void NatBox::note_families() {
   for (const IpAddress& address : table_.external_addresses()) (address.family == Family::v4 ? has_v4_ : has_v6_) = true;
 }
 
+void NatBox::prefetch(unsigned stage, bool inbound) const {
+  if (stage == 0) {
+    prefetch_lines(this, sizeof(NatBox));
+  } else if (stage == 1) {
+    table_.prefetch();
+    routes_.prefetch(inside_realm_);
+    prefetch_lines(inbound ? inside_link_ : outside_link_, 128);
+  } else if (inbound && inside_link_ != nullptr) {
+    if (stage == 2) {
+      prefetch_lines(inside_link_->far_end(), 256);
+    } else if (inside_link_->delay() == Duration{}) {
+      inside_link_->far_end()->prefetch(nullptr, stage - 3);  // the packet goes on at once
+    }
+  }
+}
+
 DropReason NatBox::why() const {
   switch (table_.last_drop()) {
     case NatDrop::expired: return DropReason::nat_expired;

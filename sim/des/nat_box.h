@@ -19,6 +19,10 @@ class NatBox {
   /// The way out: the link, its realm, and the place that the external addresses have there.
   void connect_outside(Link& link, RealmId realm, AttachmentId at);
 
+  void connect_inside(Link& link) {
+    if (inside_link_ == nullptr) inside_link_ = &link;
+  }
+
   [[nodiscard]] Element& inside() { return inside_; }
   [[nodiscard]] Element& outside() { return outside_; }
   [[nodiscard]] NatTable& table() { return table_; }
@@ -31,6 +35,7 @@ class NatBox {
    public:
     Inside(NatBox& box, Engine& engine, const Routes& routes, RouterId id) : Router(engine, routes, id), box_(box) {}
     void accept(Packet* train) override;
+    void prefetch(const Packet*, unsigned stage) const override { box_.prefetch(stage, false); }
     void refuse(Packet* packet, UnreachableReason reason, DropReason drop);
     void forward(Packet* packet);
     void send_out(Packet* packet);
@@ -43,6 +48,7 @@ class NatBox {
    public:
     explicit Outside(NatBox& box) : box_(box) {}
     void accept(Packet* train) override;
+    void prefetch(const Packet*, unsigned stage) const override { box_.prefetch(stage, true); }
 
    private:
     void let_in(Packet* packet);
@@ -50,6 +56,7 @@ class NatBox {
     NatBox& box_;
   };
   void note_families();
+  void prefetch(unsigned stage, bool inbound) const;
   [[nodiscard]] bool translates(Family family) const { return family == Family::v4 ? has_v4_ : has_v6_; }
   [[nodiscard]] DropReason why() const;
 
@@ -61,6 +68,7 @@ class NatBox {
   AttachmentId outside_at_ = kNoAttachment;  ///< what the external addresses resolve to outside
   bool has_v4_ = false, has_v6_ = false;
   Link* outside_link_ = nullptr;
+  const Link* inside_link_ = nullptr;  ///< the first; in most homes there is no other
   Inside inside_;
   Outside outside_;
 };

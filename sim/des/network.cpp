@@ -79,8 +79,42 @@ void Network::at(TimePoint when, std::function<void()> call) {
   parts.engine.scheduler.schedule(std::max(when, parts.engine.now), static_cast<std::uint8_t>(EventKind::driver), index);
 }
 
+/// With thousands of hosts nearly every event meets cold memory, and the next events are known: their packets, links, elements and
+/// what these need are fetched in stages, so that the waiting overlaps.
+void Network::look_ahead() const {
+  const Scheduler& scheduler = parts_->engine.scheduler;
+  constexpr std::size_t kStages = 9, kStep = 2;
+  for (unsigned stage = 0; stage < kStages; ++stage) {
+    const QueueEntry* entry = scheduler.glimpse(kStep * (kStages - stage));
+    if (entry == nullptr) continue;
+    const auto kind = static_cast<EventKind>(Scheduler::kind_of(*entry));
+    if (stage == 0) {
+      scheduler.prefetch(*entry);
+      continue;
+    }
+    const auto payload = scheduler.payload_of(*entry);
+    if (!payload) continue;
+    const auto at = static_cast<std::uintptr_t>(*payload);
+    if (stage == 1) {
+      prefetch_lines(reinterpret_cast<const void*>(at), kind == EventKind::driver ? 0 : 128);
+    } else if (kind == EventKind::target) {
+      reinterpret_cast<const EventTarget*>(at)->prefetch(stage - 2);
+    } else if (kind == EventKind::link_end || kind == EventKind::link_entry) {
+      const Packet& packet = *reinterpret_cast<const Packet*>(at);
+      if (stage == 2) {
+        prefetch_lines(packet.link, 128);
+      } else if (stage == 3) {
+        prefetch_lines(packet.link->far_end(), 128);
+      } else {
+        packet.link->far_end()->prefetch(&packet, stage - 4);
+      }
+    }
+  }
+}
+
 void Network::dispatch(const Event& event) {
   Engine& engine = parts_->engine;
+  look_ahead();
   engine.now = event.time;
   ++engine.counters.events;
   const auto packet = [&] { return reinterpret_cast<Packet*>(static_cast<std::uintptr_t>(event.payload)); };

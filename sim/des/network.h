@@ -81,6 +81,7 @@ class Network {
   struct Parts;
   explicit Network(std::uint64_t seed);
   void dispatch(const Event& event);
+  void look_ahead() const;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -243,6 +243,11 @@ Element& Realiser::element_at(const End& end) {
 void Realiser::connect_wires() {
   for (std::size_t i = 0; i < wires_.size(); ++i) {
     const Wire& wire = wires_[i];
+    for (const bool at_a : {true, false}) {
+      const End& end = at_a ? wire.a : wire.b;
+      const bool inside = topology_.nodes[end.node].kind == NodeKind::nat && end.role == Role::router;
+      if (inside) parts_.nats[index_[end.node]].connect_inside(link_from(i, at_a));
+    }
     const auto is_host = [&](const End& end) { return topology_.nodes[end.node].kind == NodeKind::host; };
     link_from(i, true).connect(element_at(wire.b), is_host(wire.b), wire.a.cloud_port, wire.b.cloud_port);
     link_from(i, false).connect(element_at(wire.a), is_host(wire.a), wire.b.cloud_port, wire.a.cloud_port);

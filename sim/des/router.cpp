@@ -46,6 +46,15 @@ Link* Router::next_hop(Packet* packet) {
   return link;
 }
 
+void Router::prefetch(const Packet* packet, unsigned stage) const {
+  if (packet == nullptr || packet->attachment == kNoAttachment) return;
+  if (stage == 0) {
+    routes_.prefetch_place(packet->attachment);
+  } else if (stage == 1) {
+    prefetch_lines(routes_.next_link(id_, packet->attachment), 128);
+  }
+}
+
 void Router::accept(Packet* train) {
   while (train != nullptr) {
     Packet* packet = train;

@@ -29,6 +29,7 @@ class Router : public Element {
   Router(Engine& engine, const Routes& routes, RouterId id) : engine_(engine), routes_(routes), icmp_(engine, routes), id_(id) {}
   virtual ~Router() = default;
   void accept(Packet* train) override;
+  void prefetch(const Packet* packet, unsigned stage) const override;
   /// One hop: takes one from the TTL and finds the next link. Nothing: the packet was dropped, and its sender told.
   [[nodiscard]] Link* next_hop(Packet* packet);
 

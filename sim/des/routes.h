@@ -56,6 +56,10 @@ class Routes {
     const Router& router = routers_[here];
     return next_[router.row + routers_[place.router].index];
   }
+  void prefetch(RealmId realm) const { __builtin_prefetch(&realms_[realm]); }
+  void prefetch_place(AttachmentId at) const {
+    if (at != kNoAttachment) __builtin_prefetch(&attachments_[at]);
+  }
   [[nodiscard]] RealmId realm_of(RouterId router) const { return routers_[router].realm; }
 
  private:

@@ -42,6 +42,18 @@ class Scheduler {
     take(*entry, out);
     return true;
   }
+  /// About what comes after the next `ahead` events. A hint for prefetching: there may be nothing, and it may turn out otherwise.
+  [[nodiscard]] const QueueEntry* glimpse(std::size_t ahead) const { return bucketed_ ? buckets_.glimpse(ahead) : nullptr; }
+  void prefetch(const QueueEntry& entry) const {
+    if ((entry.sequence & kCancellable) != 0) __builtin_prefetch(&slots_[entry.payload >> 32], 1);
+  }
+  [[nodiscard]] static std::uint8_t kind_of(const QueueEntry& entry) { return static_cast<std::uint8_t>(entry.sequence & 0x7f); }
+  /// Nothing: the event was cancelled.
+  [[nodiscard]] std::optional<std::uint64_t> payload_of(const QueueEntry& entry) const {
+    if ((entry.sequence & kCancellable) == 0) return entry.payload;
+    if (is_stale(entry)) return std::nullopt;
+    return slots_[entry.payload >> 32].payload;
+  }
   [[nodiscard]] std::size_t pending() const { return bucketed_ ? buckets_.size() - stale_ : heap_.size() - stale_; }
   [[nodiscard]] std::size_t memory_bytes() const;
 

@@ -24,6 +24,14 @@ class SimTimer final : public Timer, public EventTarget {
     host_.engine().scheduler.cancel(event_);
     event_ = {};
   }
+  void prefetch(unsigned stage) const override {
+    if (stage == 0) {
+      prefetch_lines(&host_, sizeof(Host));
+      prefetch_lines(reinterpret_cast<const void*>(&handler_), 128);
+    } else {
+      host_.prefetch(stage - 1, true);
+    }
+  }
   void on_event(TimePoint now) override {
     event_ = {};
     host_.enter([&] { handler_.on_timer(now); });  // the handler may destroy this timer
