@@ -22,7 +22,6 @@ RecoveryOutcome LossDetector::on_ack(TimePoint now, const AckFrame& ack, Recover
     outcome.malformed = true;
     return outcome;
   }
-  if (largest_acked_ == kNone || ack.largest() > largest_acked_) largest_acked_ = ack.largest();
   take_spurious(now, ack, sink, outcome);
   take_acked(now, ack, sink, outcome);
   detect_lost(now, sink, outcome);
@@ -49,6 +48,7 @@ void LossDetector::take_acked(TimePoint now, const AckFrame& ack, RecoverySink& 
     if (n >= ack.ranges[range - 1].begin) {
       for (std::uint64_t r = 0; r < packet.record_count; ++r) sink.on_record_acked(packets_.record(packet.first_record + r));
       outcome.newly_acked = true;
+      note_acked(n);
       outcome.acked.bytes += DataSize{packet.size};
       outcome.acked.largest_sent_time = packet.sent;
       ++outcome.acked_ect;
@@ -83,6 +83,7 @@ void LossDetector::take_spurious(TimePoint now, const AckFrame& ack, RecoverySin
     if (n >= ack.ranges[range - 1].begin) {
       for (std::uint64_t r = 0; r < packet.record_count; ++r) sink.on_record_acked(packets_.record(packet.first_record + r));
       ++spurious_count_;
+      note_acked(n);
       if (packet.ack_eliciting) widen_reordering_window(now, packet);
       if (!packet.exempt && packet.loss_event == loss_event_ && ++event_spurious_ == event_lost_) outcome.loss_undone = true;
       packets_.settle(n);

@@ -83,6 +83,10 @@ class LossDetector {
 
  private:
   static constexpr std::uint64_t kNone = SentPackets::kNone;
+  /// Path probes and bare acknowledgements do not count: they overtake on other paths, or are not tracked at all.
+  void note_acked(std::uint64_t number) {
+    if (largest_acked_ == kNone || number > largest_acked_) largest_acked_ = number;
+  }
   void take_acked(TimePoint now, const AckFrame& ack, RecoverySink& sink, RecoveryOutcome& outcome);
   void take_spurious(TimePoint now, const AckFrame& ack, RecoverySink& sink, RecoveryOutcome& outcome);
   void detect_lost(TimePoint now, RecoverySink& sink, RecoveryOutcome& outcome);

@@ -109,6 +109,7 @@ UdpTransport::Driver::Driver(Environment& environment, const KeyPair& keys, cons
       timer_(environment.make_timer(*this)) {}
 
 UdpTransport::Driver::~Driver() {
+  circuit_sender_ = nullptr;  // may be gone already
   // What was closed in the last event still says so; the order is that of the calls.
   for (UdpLink* link : dirty_) {
     if (!link->connection.closed()) continue;

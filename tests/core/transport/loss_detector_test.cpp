@@ -210,6 +210,16 @@ TEST_F(LossDetectorTest, PacketsOfTheOldPathAreNoEvidenceAboutTheNewOne) {
   EXPECT_EQ(detector.in_flight().bytes, 0);
 }
 
+TEST_F(LossDetectorTest, AcknowledgedProbesOfOtherPathsDeclareNothingLost) {
+  send(at(0ms), 3);
+  for (int i = 0; i < 50; ++i) detector.on_sent(at(1ms), 60, false, false, true);  // birthday probing on a faster path
+  auto outcome = detector.on_ack(at(10ms), ack_of({{3, 53}}), sink);
+  EXPECT_FALSE(outcome.any_loss);
+  outcome = detector.on_ack(at(200ms), ack_of({{0, 53}}), sink);
+  EXPECT_TRUE(outcome.newly_acked);
+  EXPECT_EQ(detector.packets_lost(), 0U);
+}
+
 TEST_F(LossDetectorTest, HoldsNoMemoryOfWhatIsSettled) {
   TimePoint now{};
   for (std::uint64_t i = 0; i < 100'000; ++i) {
