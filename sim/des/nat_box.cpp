@@ -143,7 +143,7 @@ void NatBox::Inside::send_out(Packet* packet) {
 
 void NatBox::Inside::turn_round(Packet* packet) {
   if (packet->protocol == Protocol::icmp) {
-    engine_.drop(packet, DropReason::stray_icmp);
+    turn_error_round(packet);
     return;
   }
   const auto turned = box_.table_.hairpin(packet->protocol, packet->source, packet->destination, engine_.now, flags_of(*packet));
@@ -158,6 +158,21 @@ void NatBox::Inside::turn_round(Packet* packet) {
     engine_.drop(packet, DropReason::no_route);
     return;
   }
+  forward(packet);
+}
+
+/// An error of one inside host about a packet that another one sent through the outside: both its endpoints are translated.
+void NatBox::Inside::turn_error_round(Packet* packet) {
+  const auto sender = box_.table_.inside_of(packet->icmp.protocol, packet->icmp.from, engine_.now);
+  const auto seen_as = box_.table_.outbound(packet->icmp.protocol, packet->icmp.to, packet->icmp.from, engine_.now);
+  packet->attachment = sender ? routes_.find(box_.inside_realm_, sender->address) : kNoAttachment;
+  if (!seen_as || packet->attachment == kNoAttachment) {
+    engine_.drop(packet, DropReason::stray_icmp);
+    return;
+  }
+  packet->icmp.from = *sender;
+  packet->icmp.to = *seen_as;
+  packet->destination = {sender->address, 0};
   forward(packet);
 }
 

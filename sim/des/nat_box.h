@@ -42,6 +42,7 @@ class NatBox {
 
    private:
     void turn_round(Packet* packet);
+    void turn_error_round(Packet* packet);
     NatBox& box_;
   };
   class Outside final : public Element {

@@ -102,6 +102,25 @@ TEST(NatOnThePath, HairpinPresentsTheExternalSourceWhereItIsOn) {  // RFC 4787 R
   }
 }
 
+TEST(NatOnThePath, AnIcmpErrorTurnsRoundAsThePacketDid) {
+  NatBehavior nat_behavior = behavior("eim/eif");
+  nat_behavior.hairpin = true;
+  auto network = make(topology({node("a", NodeKind::host, {kInside}), node("b", NodeKind::host, {IpAddress::v4(192, 168, 1, 3)}),
+                                nat("nat", 100, "nat-c", nat_behavior), host("c", 3)},
+                               {link("a", "nat", way(1ms)), link("b", "nat", way(1ms)), link("nat", "c", way(1ms))}));
+  Peer a(*network, "a", 4001), c(*network, "c");
+  auto b = std::make_unique<Peer>(*network, "b", 4002);
+  b->send(c.local(), as_bytes("makes b's mapping"));
+  network->run_until(TimePoint(1s));
+  b.reset();
+  a.send({public_address(100), 4002}, as_bytes("to a port that is closed by now"));
+  network->run_until(TimePoint(2s));
+  ASSERT_EQ(a.errors.size(), 1U);
+  EXPECT_EQ(a.errors[0].to, (Endpoint{public_address(100), 4002}));
+  EXPECT_EQ(a.errors[0].reason, UnreachableReason::port);
+  expect_conserved(*network);
+}
+
 // ---- two layers ----------------------------------------------------------------------------------------------------
 
 /// a -1ms- home -1ms- carrier -1ms- b
