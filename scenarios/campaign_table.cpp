@@ -81,9 +81,9 @@ std::vector<std::string> shown_metrics(const CampaignResult& result) {
   std::vector<std::string> names;
   const auto& point = result.points.front();
   for (const auto& [name, metric] : point.metrics) {
-    const bool expected = std::any_of(point.expressions.begin(), point.expressions.end(), [&](const std::string& expression) {
-      const auto at = expression.find(name);
-      const auto end = at + name.size();
+    const bool expected = std::any_of(point.expressions.begin(), point.expressions.end(), [&sought = name](const std::string& expression) {
+      const auto at = expression.find(sought);
+      const auto end = at + sought.size();
       return at != std::string::npos && (end == expression.size() || expression[end] == ' ' || expression[end] == ')');
     });
     if (expected && names.size() < kMost) names.push_back(name);
