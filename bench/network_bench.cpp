@@ -30,7 +30,7 @@ LinkSpec link(const std::string& a, const std::string& b, const LinkDirection& d
 /// Answers every datagram with one of the same size.
 class Echo final : public DatagramHandler {
  public:
-  Echo(Environment& environment, const Endpoint& local) { socket = std::move(*environment.open_datagram_socket({local, true}, *this)); }
+  Echo(Environment& environment, const Endpoint& local) { socket = *environment.open_datagram_socket({local, true}, *this); }
   void on_datagrams(TimePoint, std::span<const IncomingDatagram> batch) override {
     for (const IncomingDatagram& datagram : batch) {
       const OutgoingDatagram answer{datagram.from, datagram.payload, Ecn::not_ect, 0};
@@ -56,7 +56,7 @@ void two_hops_and_a_nat(benchmark::State& state) {
   direction.delay = 1ms;
   topology.links = {link("a", "nat", direction), link("nat", "b", direction)};
   topology.nodes[1].outside_link = "nat-b";
-  auto network = std::move(*realise(topology, 1));
+  auto network = *realise(topology, 1);
   Echo a(network->environment("a"), {inside, kPort}), b(network->environment("b"), {remote, kPort});
   const Bytes payload(payload_size);
   for (int i = 0; i < 64; ++i) {  // 64 that bounce for ever
@@ -76,7 +76,7 @@ BENCHMARK(two_hops_and_a_nat)->Arg(100)->Arg(1200);
 class Chatter final : public TimerHandler, public DatagramHandler {
  public:
   Chatter(Environment& environment, const Endpoint& local, Duration phase) : timer_(environment.make_timer(*this)) {
-    socket_ = std::move(*environment.open_datagram_socket({local, true}, *this));
+    socket_ = *environment.open_datagram_socket({local, true}, *this);
     timer_->arm(TimePoint{} + phase);
   }
   void add_peer(const Endpoint& peer) { peers_.push_back(peer); }
@@ -138,7 +138,7 @@ void cloud(benchmark::State& state) {
   const auto hosts = static_cast<std::size_t>(state.range(0));
   const Topology topology = crowd(hosts);
   const std::size_t heap_before = mallinfo2().uordblks;
-  auto network = std::move(*realise(topology, 1));
+  auto network = *realise(topology, 1);
   const std::size_t heap = mallinfo2().uordblks - heap_before;
   RandomStream random(1, 0, "who talks to whom");
   std::vector<std::unique_ptr<Chatter>> nodes;
@@ -183,7 +183,7 @@ void bytes_per_bare_host(benchmark::State& state) {
   double bytes = 0;
   for (auto _ : state) {
     const std::size_t before = mallinfo2().uordblks;
-    auto network = std::move(*realise(topology, 1));
+    auto network = *realise(topology, 1);
     bytes = static_cast<double>(mallinfo2().uordblks - before);
   }
   state.counters["bytes_per_host"] = bytes / static_cast<double>(hosts);

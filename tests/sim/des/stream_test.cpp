@@ -57,7 +57,7 @@ class Talker final : public StreamHandler {
 class Door final : public ListenerHandler {
  public:
   Door(Network& network, std::string_view host, const Endpoint& local) {
-    listener = std::move(*network.environment(host).listen_stream(local, *this));
+    listener = *network.environment(host).listen_stream(local, *this);
   }
   void on_accepted(TimePoint now, std::unique_ptr<StreamSocket> socket) override {
     accepted.push_back(std::make_unique<Talker>());
