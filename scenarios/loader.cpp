@@ -269,7 +269,7 @@ class Loader {
     auto parsed = Expectation::parse(place.is_map() ? std::string("0 == 0") : place.text().value_or("0 == 0"));
     if (parsed) return std::move(*parsed);
     place.fail_plainly(parsed.error().message);
-    return std::move(*Expectation::parse("0 == 0"));
+    return *Expectation::parse("0 == 0");
   }
 
   /// The row whose columns equal the scenario's values gives the rest of its columns as names.
