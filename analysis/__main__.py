@@ -1,6 +1,7 @@
 """The command line of the analysis: `python3 -m analysis report DIR...`, which `./peerbed report` calls."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -58,8 +59,10 @@ def main(arguments: list[str]) -> int:
     except InputError as error:
         print(f"peerbed: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"peerbed: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"peerbed: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 2
     return 0
 
