@@ -103,49 +103,63 @@ std::string spread(const Outcome& o, double scale, int digits) {
   return fmt::format("{:.{}f}-{:.{}f}", o.runs.front().rate() * scale, digits, o.runs.back().rate() * scale, digits);
 }
 
+double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1048576; }
+
+void print_start(const Outcome& o) {
+  fmt::print("{:<10} {:<4} {:>6} ", to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size);
+}
+
 void print_flow(const Outcome& o) {
   const RunReport& run = o.median();
-  const auto units = static_cast<double>(run.client.units);
-  const double packets = static_cast<double>(run.client.usage.link_packets_sent);
-  fmt::print("{:<10} {:<4} {:>6} {:>11.1f} {:>15} {:>8.1f} {:>6.2f} ({:.2f} + {:.2f}) {:>6.2f} {:>7.3f} + {:<7.3f} {:>7.3f} {:>7.3f}% {:>5.1f} + {:<5.1f}\n",
-             to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size, run.rate() / 1000, spread(o, 1e-3, 1),
-             per(run.bytes(), run.client.elapsed_s) / 1e6, per(run.cpu_s(), run.bytes() / 1e9),
-             per(run.client.usage.cpu_s(), run.bytes() / 1e9), per(run.server.usage.cpu_s(), run.bytes() / 1e9),
-             per(run.cpu_s(), units / 1e6), per(static_cast<double>(run.client.usage.sockets.system_calls), units),
-             per(static_cast<double>(run.server.usage.sockets.system_calls), units), per(packets, units),
-             100 * per(static_cast<double>(run.client.usage.link_packets_lost), packets),
-             static_cast<double>(run.client.peak_resident) / 1048576, static_cast<double>(run.server.peak_resident) / 1048576);
+  const ProcessReport &client = run.client, &server = run.server;
+  const auto units = static_cast<double>(client.units), gigabytes = run.bytes() / 1e9;
+  const auto packets = static_cast<double>(client.usage.link_packets_sent);
+  print_start(o);
+  fmt::print("{:>11.1f} {:>15} {:>8.1f} ", run.rate() / 1000, spread(o, 1e-3, 1),
+             per(run.bytes(), client.elapsed_s) / 1e6);
+  fmt::print("{:>6.2f} ({:.2f} + {:.2f}) ", per(run.cpu_s(), gigabytes), per(client.usage.cpu_s(), gigabytes),
+             per(server.usage.cpu_s(), gigabytes));
+  fmt::print("{:>6.2f} {:>7.3f} + {:<7.3f} ", per(run.cpu_s(), units / 1e6),
+             per(static_cast<double>(client.usage.sockets.system_calls), units),
+             per(static_cast<double>(server.usage.sockets.system_calls), units));
+  fmt::print("{:>7.3f} {:>7.3f}% {:>5.1f} + {:<5.1f}\n", per(packets, units),
+             100 * per(static_cast<double>(client.usage.link_packets_lost), packets), mebibytes(client.peak_resident),
+             mebibytes(server.peak_resident));
 }
 
 void print_latency(const Outcome& o) {
   const RunReport& run = o.median();
   const Latency& l = run.client.latency;
   const auto units = static_cast<double>(run.client.units);
-  fmt::print("{:<10} {:<4} {:>6} {:>11.0f} {:>15} {:>7.1f} {:>7.1f} {:>7.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>9} {:>5.1f} + {:<5.1f}\n",
-             to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size, run.rate(), spread(o, 1, 0), l.p50_us, l.p90_us,
-             l.p99_us, l.p999_us, l.max_us, per(run.cpu_s() * 1e6, units), run.client.failures,
-             static_cast<double>(run.client.peak_resident) / 1048576, static_cast<double>(run.server.peak_resident) / 1048576);
+  print_start(o);
+  fmt::print("{:>11.0f} {:>15} {:>7.1f} {:>7.1f} {:>7.1f} {:>8.1f} {:>8.1f} ", run.rate(), spread(o, 1, 0), l.p50_us,
+             l.p90_us, l.p99_us, l.p999_us, l.max_us);
+  fmt::print("{:>9.1f} {:>9} {:>5.1f} + {:<5.1f}\n", per(run.cpu_s() * 1e6, units), run.client.failures,
+             mebibytes(run.client.peak_resident), mebibytes(run.server.peak_resident));
 }
 
 bool one_way(const Plan& plan) { return plan.mode == Mode::messages || plan.mode == Mode::bulk; }
 
-void print_row(const Outcome& o, bool& flow_head, bool& latency_head) {
+void print_heads(const Outcome& o, bool& flow_head, bool& latency_head) {
+  bool& head = one_way(o.plan) ? flow_head : latency_head;
+  if (head) return;
+  head = true;
+  fmt::print("{:<10} {:<4} {:>6} ", "mode", "over", "bytes");
   if (one_way(o.plan)) {
-    if (!flow_head) {
-      fmt::print("{:<10} {:<4} {:>6} {:>11} {:>15} {:>8} {:>6} {:<13} {:>6} {:>17} {:>7} {:>8} {:>13}\n", "mode", "over", "bytes",
-                 "k msg/s", "min-max", "MB/s", "CPU s/GB", "(client+srv)", "s/Mmsg", "calls/msg c + s", "pkt/msg", "lost",
-                 "peak MiB c+s");
-    }
-    flow_head = true;
+    fmt::print("{:>11} {:>15} {:>8} {:>6} {:<13} ", "k msg/s", "min-max", "MB/s", "CPU s/GB", "(client+srv)");
+    fmt::print("{:>6} {:>17} {:>7} {:>8} {:>13}\n", "s/Mmsg", "calls/msg c + s", "pkt/msg", "lost", "peak MiB c+s");
   } else {
-    if (!latency_head) {
-      fmt::print("{:<10} {:<4} {:>6} {:>11} {:>15} {:>7} {:>7} {:>7} {:>8} {:>8} {:>9} {:>9} {:>13}\n", "mode", "over", "bytes",
-                 "per second", "min-max", "p50 us", "p90", "p99", "p99.9", "max", "CPU us", "failures", "peak MiB c+s");
-    }
-    latency_head = true;
+    fmt::print("{:>11} {:>15} {:>7} {:>7} {:>7} {:>8} {:>8} ", "per second", "min-max", "p50 us", "p90", "p99", "p99.9",
+               "max");
+    fmt::print("{:>9} {:>9} {:>13}\n", "CPU us", "failures", "peak MiB c+s");
   }
+}
+
+void print_row(const Outcome& o, bool& flow_head, bool& latency_head) {
+  print_heads(o, flow_head, latency_head);
   if (!o.median().ok()) {
-    fmt::print("{:<10} {:<4} {:>6} FAILED: {}\n", to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size, o.median().error);
+    print_start(o);
+    fmt::print("FAILED: {}\n", o.median().error);
   } else if (one_way(o.plan)) {
     print_flow(o);
   } else {
@@ -166,42 +180,54 @@ std::string json_text(std::string_view text) {
 }
 
 std::string process_json(const ProcessReport& p) {
-  const SocketCounters& s = p.usage.sockets;
-  return fmt::format(
-      R"({{"units": {}, "bytes": {}, "total_units": {}, "total_bytes": {}, "elapsed_s": {:.6f}, "user_s": {:.6f}, "system_s": {:.6f}, )"
-      R"("preempted": {}, "wakeups": {}, "system_calls": {}, "datagrams_sent": {}, "send_calls": {}, "segmented_datagrams": {}, )"
-      R"("datagrams_refused": {}, "datagrams_received": {}, "receive_calls": {}, "link_packets_sent": {}, "link_packets_lost": {}, )"
-      R"("link_bytes_sent": {}, "resident_bytes": {}, "peak_resident_bytes": {}}})",
-      p.units, p.bytes, p.total_units, p.total_bytes, p.elapsed_s, p.usage.user_s, p.usage.system_s, p.usage.preempted, s.wakeups,
-      s.system_calls, s.datagrams_sent, s.send_calls, s.segmented_datagrams, s.datagrams_refused, s.datagrams_received,
-      s.receive_calls, p.usage.link_packets_sent, p.usage.link_packets_lost, p.usage.link_bytes_sent, p.resident, p.peak_resident);
+  const Usage& u = p.usage;
+  const SocketCounters& s = u.sockets;
+  std::string out = fmt::format(
+      R"({{"units": {}, "bytes": {}, "total_units": {}, "total_bytes": {}, "elapsed_s": {:.6f}, )", p.units, p.bytes,
+      p.total_units, p.total_bytes, p.elapsed_s);
+  out += fmt::format(R"("user_s": {:.6f}, "system_s": {:.6f}, "preempted": {}, "wakeups": {}, "system_calls": {}, )",
+                     u.user_s, u.system_s, u.preempted, s.wakeups, s.system_calls);
+  out += fmt::format(R"("datagrams_sent": {}, "send_calls": {}, "segmented_datagrams": {}, "datagrams_refused": {}, )",
+                     s.datagrams_sent, s.send_calls, s.segmented_datagrams, s.datagrams_refused);
+  out += fmt::format(R"("datagrams_received": {}, "receive_calls": {}, )", s.datagrams_received, s.receive_calls);
+  out += fmt::format(R"("link_packets_sent": {}, "link_packets_lost": {}, )", u.link_packets_sent, u.link_packets_lost);
+  out += fmt::format(R"("link_bytes_sent": {}, "resident_bytes": {}, "peak_resident_bytes": {}}})", u.link_bytes_sent,
+                     p.resident, p.peak_resident);
+  return out;
 }
 
 std::string run_json(const RunReport& run) {
   const Latency& l = run.client.latency;
-  return fmt::format(
-      R"({{"ok": {}, "error": {}, "rate_per_s": {:.3f}, "bytes": {:.0f}, "cpu_s": {:.6f}, "failures": {}, )"
-      R"("latency_us": {{"p50": {:.3f}, "p90": {:.3f}, "p99": {:.3f}, "p99.9": {:.3f}, "max": {:.3f}}}, "client": {}, "server": {}}})",
-      run.ok(), json_text(run.error), run.rate(), run.bytes(), run.cpu_s(), run.client.failures, l.p50_us, l.p90_us, l.p99_us,
-      l.p999_us, l.max_us, process_json(run.client), process_json(run.server));
+  std::string out = fmt::format(R"({{"ok": {}, "error": {}, "rate_per_s": {:.3f}, "bytes": {:.0f}, "cpu_s": {:.6f}, )",
+                                run.ok(), json_text(run.error), run.rate(), run.bytes(), run.cpu_s());
+  out += fmt::format(R"("failures": {}, "latency_us": {{"p50": {:.3f}, "p90": {:.3f}, "p99": {:.3f}, )",
+                     run.client.failures, l.p50_us, l.p90_us, l.p99_us);
+  out += fmt::format(R"("p99.9": {:.3f}, "max": {:.3f}}}, "client": {}, "server": {}}})", l.p999_us, l.max_us,
+                     process_json(run.client), process_json(run.server));
+  return out;
 }
 
 std::string outcome_json(const Outcome& o) {
   std::string runs;
   for (const RunReport& run : o.runs) runs += fmt::format("{}\n      {}", runs.empty() ? "" : ",", run_json(run));
-  return fmt::format(
-      R"(    {{"mode": "{}", "transport": "{}", "message_bytes": {}, "duration_s": {}, "warmup_s": {}, "burst": {}, "congestion": {}, )"
-      R"("median": {{"rate_per_s": {:.3f}, "cpu_s_per_gb": {:.4f}, "cpu_s_per_million": {:.4f}}}, "runs": [{}]}})",
-      to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size, to_seconds(o.plan.duration), to_seconds(o.plan.warmup),
-      o.plan.burst, json_text(o.plan.congestion), o.median().rate(), per(o.median().cpu_s(), o.median().bytes() / 1e9),
-      per(o.median().cpu_s(), static_cast<double>(o.median().client.units) / 1e6), runs);
+  const RunReport& median = o.median();
+  std::string out = fmt::format(R"(    {{"mode": "{}", "transport": "{}", "message_bytes": {}, "duration_s": {}, )",
+                                to_string(o.plan.mode), to_text(o.plan.transport), o.plan.size,
+                                to_seconds(o.plan.duration));
+  out += fmt::format(R"("warmup_s": {}, "burst": {}, "congestion": {}, )", to_seconds(o.plan.warmup), o.plan.burst,
+                     json_text(o.plan.congestion));
+  out += fmt::format(R"("median": {{"rate_per_s": {:.3f}, "cpu_s_per_gb": {:.4f}, "cpu_s_per_million": {:.4f}}}, )",
+                     median.rate(), per(median.cpu_s(), median.bytes() / 1e9),
+                     per(median.cpu_s(), static_cast<double>(median.client.units) / 1e6));
+  return out + fmt::format(R"("runs": [{}]}})", runs);
 }
 
 int run(const Options& options) {
   const std::string load = load_average();
   if (!options.json) {
-    fmt::print("{} runs each, the median run by rate; {} s of {} s warm-up; load average {}; congestion control over udp: {}; burst: {}\n",
-               options.runs, options.seconds, options.warmup, load, options.congestion,
+    fmt::print("{} runs each, the median run by rate; {} s after {} s of warm-up; load average {}; ", options.runs,
+               options.seconds, options.warmup, load);
+    fmt::print("congestion control over udp: {}; burst: {}\n", options.congestion,
                options.burst > 0 ? std::to_string(options.burst) : "until the channel is full");
   }
   bool ok = true, flow_head = false, latency_head = false;
@@ -213,7 +239,8 @@ int run(const Options& options) {
     else print_row(outcome, flow_head, latency_head);
   }
   if (options.json) {
-    fmt::print("{{\"schema\": \"peerbed.loopback/1\", \"load_average\": {}, \"outcomes\": [\n{}\n]}}\n", json_text(load), fmt::join(json, ",\n"));
+    fmt::print("{{\"schema\": \"peerbed.loopback/1\", \"load_average\": {}, \"outcomes\": [\n{}\n]}}\n",
+               json_text(load), fmt::join(json, ",\n"));
   }
   return ok ? 0 : 1;
 }
@@ -223,16 +250,25 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Measures two nodes in two processes over loopback. Every run checks what arrived.", "loopback");
   Options o;
-  app.add_option("mode", o.modes, "messages (64 B one way), bulk (64 KiB one way), roundtrips, handshakes, all (default)")
+  app.add_option("mode", o.modes,
+                 "messages (64 B one way), bulk (64 KiB one way), roundtrips, handshakes, all (default)")
       ->check(CLI::IsMember({"messages", "bulk", "roundtrips", "handshakes", "all"}));
-  app.add_option("--transport", o.transport, "udp, tcp or both")->check(CLI::IsMember({"udp", "tcp", "both"}))->capture_default_str();
+  app.add_option("--transport", o.transport, "udp, tcp or both")
+      ->check(CLI::IsMember({"udp", "tcp", "both"}))
+      ->capture_default_str();
   app.add_option("--size", o.size, "message size in bytes, 16 to 1048576; default: the mode's")
       ->check(CLI::Range(kSmallestMessage, kLargestMessage));
   app.add_flag("--sweep", o.sweep, "message sizes 16 B to 64 KiB instead of one");
-  app.add_option("--seconds", o.seconds, "measured time of each run")->check(CLI::Range(0.05, 3600.0))->capture_default_str();
+  app.add_option("--seconds", o.seconds, "measured time of each run")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
   app.add_option("--count", o.count, "end a run after so many messages, round trips or handshakes instead");
-  app.add_option("--warmup", o.warmup, "seconds of the same traffic before, not measured")->check(CLI::Range(0.0, 60.0))->capture_default_str();
-  app.add_option("--burst", o.burst, "messages per event of the sender's loop; 1: nothing is coalesced; default: until the channel is full");
+  app.add_option("--warmup", o.warmup, "seconds of the same traffic before, not measured")
+      ->check(CLI::Range(0.0, 60.0))
+      ->capture_default_str();
+  app.add_option("--burst", o.burst,
+                 "messages per event of the sender's loop; 1: nothing is coalesced; "
+                 "default: until the channel is full");
   app.add_option("--congestion", o.congestion, "congestion control over udp")->capture_default_str();
   app.add_option("--runs", o.runs, "runs of each measurement")->check(CLI::Range(1, 99))->capture_default_str();
   app.add_flag("--check", o.check_all, "compare every byte of every message, not only its number at both ends");

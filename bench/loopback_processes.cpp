@@ -71,19 +71,24 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Nothing if the child ended or the time went by before it was said.
+  /// Nothing if the child ended or the time went by before it was said, or if `other`, which it needs, died without
+  /// a word.
   template <class T>
-  std::optional<T> hear(TimePoint deadline) {
-    pollfd ready{pipe_, POLLIN, 0};
-    T value;
+  std::optional<T> hear(TimePoint deadline, const ChildProcess* other = nullptr) {
+    std::array<pollfd, 2> ready{pollfd{pipe_, POLLIN, 0}, pollfd{other == nullptr ? -1 : other->pipe_, POLLIN, 0}};
     while (true) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - monotonic_now()).count();
       if (left <= 0) return std::nullopt;
-      const int found = poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, INT_MAX)));
+      const int found = poll(ready.data(), ready.size(), static_cast<int>(std::min<std::int64_t>(left, INT_MAX)));
       if (found < 0 && errno == EINTR) continue;
       if (found <= 0) return std::nullopt;
-      if (read(pipe_, &value, sizeof value) == static_cast<ssize_t>(sizeof value)) return value;
-      return std::nullopt;
+      if (ready[0].revents != 0) {
+        T value;
+        if (read(pipe_, &value, sizeof value) == static_cast<ssize_t>(sizeof value)) return value;
+        return std::nullopt;
+      }
+      if ((ready[1].revents & POLLIN) == 0) return std::nullopt;
+      ready[1].fd = -1;  // it has said its last word, which waits
     }
   }
 
@@ -158,10 +163,10 @@ RunReport run_processes(const Plan& plan) {
   }
   ChildProcess client([&plan, port = greeting->port](int pipe) { say(pipe, run_client(plan, port)); });
 
-  const auto client_report = client.hear<ProcessReport>(monotonic_now() + plan.time_limit() + kLongestExit);
+  const auto client_report = client.hear<ProcessReport>(monotonic_now() + plan.time_limit() + kLongestExit, &server);
   if (client_report) run.client = *client_report;
-  else run.client.fail("it died or hung");
-  if (!client.ended_well(monotonic_now() + kLongestExit)) run.client.fail("it did not end well");
+  else run.client.fail("it or the server died, or it hung");
+  if (client_report && !client.ended_well(monotonic_now() + kLongestExit)) run.client.fail("it did not end well");
   // A server whose client is gone learns it from the link's end; after a failure nobody waits for that.
   const auto server_report = server.hear<ProcessReport>(monotonic_now() + (run.client.ok() ? kLongestExit : 1s));
   if (server_report) run.server = *server_report;
