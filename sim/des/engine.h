@@ -29,6 +29,7 @@ class Element {
 
 /// Asks for the cache lines of [start, start + bytes), without waiting.
 inline void prefetch_lines(const void* start, std::size_t bytes) {
+  if (start == nullptr) return;  // no arithmetic on a null pointer
   for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(start) + at, 1);
 }
 
