@@ -204,7 +204,10 @@ TYPED_TEST_P(TimerConformance, TimeStandsStillInACallbackAndNeverRunsBackwards) 
   echo->then = [&](TimePoint now) { EXPECT_GE(now, armed_at.back()); };
   auto a = this->open(0);
   auto b = this->open(1);
-  b->when_received = [&](TimePoint) { b->send(a->local(), as_bytes("back")); };
+  std::size_t answered = 0;
+  b->when_received = [&](TimePoint) {  // one batch may hold several, where the machine is busy
+    for (; answered < b->received.size(); ++answered) b->send(a->local(), as_bytes("back"));
+  };
   timer->then = [&](TimePoint now) {
     armed_at.push_back(now);
     this->arm(*echo, now);
