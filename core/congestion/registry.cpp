@@ -53,8 +53,7 @@ Error unknown(std::string_view name) {
   for (const std::string_view known : kNames) {
     if (edit_distance(name, known) < edit_distance(name, nearest)) nearest = known;
   }
-  if (edit_distance(name, nearest) <= 3) text += "; did you mean \"" + std::string(nearest) + "\"?";
-  text += " Known: ";
+  text += edit_distance(name, nearest) <= 3 ? "; did you mean \"" + std::string(nearest) + "\"? Known: " : "; known: ";
   for (std::size_t i = 0; i < kNames.size(); ++i) text += (i > 0 ? ", " : "") + std::string(kNames[i]);
   return bad_input(std::move(text));
 }
